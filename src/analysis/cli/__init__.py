@@ -1,0 +1,1 @@
+"""The ``analysis`` command: parse, call, print."""

@@ -1,0 +1,132 @@
+"""Checks on claims of KV memory and context limits."""
+
+from analysis.findings.judge_throughput import numbers
+from analysis.findings.ledger import Findings, Judgement, needed
+from analysis.findings.memory import Memory
+from analysis.records.tables import ClaimRow
+
+ROUNDING = 0.025
+"""Two figures of a memory claim agree within this share: the account rounds to two digits."""
+
+
+def context_from_config(claim: ClaimRow, found: Findings) -> Judgement:
+    """The model's limit, and YaRN's factor times the original positions, give the stated one."""
+    stated = numbers(claim)[0]
+    model = needed(found.memory).model
+    product = (model.yarn_factor or 0) * (model.yarn_original_positions or 0)
+    same = stated == model.max_position_embeddings
+    return Judgement(
+        "reproduced" if same else "contradicted",
+        f"config: max_position_embeddings {model.max_position_embeddings:,}; YaRN "
+        f"{model.yarn_factor or 0:g} x {model.yarn_original_positions or 0:,} = {product:,.0f}",
+        "05-mla-memory#config",
+    )
+
+
+def latent_elements(claim: ClaimRow, found: Findings) -> Judgement:
+    """kv_lora_rank + qk_rope_head_dim."""
+    stated = numbers(claim)[0]
+    memory = needed(found.memory)
+    return Judgement(
+        "reproduced" if stated == memory.elements else "contradicted",
+        f"kv_lora_rank + qk_rope_head_dim = {memory.elements}, in "
+        f"{memory.model.cache.layers} layers",
+        "05-mla-memory#config",
+    )
+
+
+def kv_bytes_per_token(claim: ClaimRow, found: Findings) -> Judgement:
+    """The stated KB per token and GPU, under the layout that the account names."""
+    stated = numbers(claim)[0]
+    memory = needed(found.memory)
+    return _layouts(
+        claim,
+        memory,
+        stated,
+        (memory.main.kib_per_token, memory.sharded.kib_per_token),
+        f"plain tensor parallelism keeps the whole latent on every rank: "
+        f"{memory.main.bytes_per_token:,.0f} B per token and GPU, not "
+        f"{memory.sharded.bytes_per_token:,.0f} B (= {memory.sharded.kib_per_token:.2f} KiB, "
+        "which the account calls KB)",
+        "05-mla-memory#layouts",
+    )
+
+
+def kv_bytes_at_wish(claim: ClaimRow, found: Findings) -> Judgement:
+    """The stated GB per GPU at the wished context."""
+    stated = numbers(claim)[0]
+    memory = needed(found.memory)
+    return _layouts(
+        claim,
+        memory,
+        stated,
+        (memory.main.wished_gb, memory.sharded.wished_gb),
+        f"{memory.wished_tokens:,} tokens take {memory.main.wished_gb:.2f} GB "
+        f"({memory.main.wished_gib:.2f} GiB) per GPU replicated; divided over all ranks they "
+        f"would take {memory.sharded.wished_gb:.3f} GB",
+        "05-mla-memory#layouts",
+    )
+
+
+def _layouts(
+    claim: ClaimRow,
+    memory: Memory,
+    stated: float,
+    sizes: tuple[float, float],
+    evidence: str,
+    cell: str,
+) -> Judgement:
+    main, sharded = sizes
+    if abs(stated / main - 1) <= ROUNDING:
+        return Judgement("reproduced", evidence, cell)
+    condition = ""
+    if abs(stated / sharded - 1) <= ROUNDING:
+        condition = "reproduced if the server ran with DCP over all ranks; its KV size line decides"
+    return Judgement("contradicted", evidence, cell, condition=condition)
+
+
+def wish_fits(claim: ClaimRow, found: Findings) -> Judgement:
+    """The wished context fits in memory: under which layout, dtype and reading of 'free'."""
+    memory = needed(found.memory)
+    main, fp8 = memory.main, memory.fp8
+    readings = [
+        fits
+        for cell in (main, memory.sharded)
+        for fits in (memory.fits_free_before_pool(cell), memory.fits_free_after_pool(cell))
+        if fits is not None
+    ]
+    fits_all, fits_none = all(readings), not any(readings)
+    before = memory.fits_free_before_pool(fp8)
+    return Judgement(
+        "undecided"
+        if not readings
+        else "consistent"
+        if fits_all
+        else "contradicted"
+        if fits_none
+        else "undecided",
+        f"replicated {main.kv_dtype} needs {main.wished_gb:.2f} GB against {memory.free_gb or 0:g} "
+        f"GB free if that was read before the pool, and {main.extra_gib or 0:.2f} GiB more than "
+        f"the pool has if after; fp8 needs {fp8.wished_gb:.2f} GB and "
+        f"{'fits' if before else 'does not fit'} even in the first reading. With the pool as it "
+        f"is, {memory.pool_tokens or 0:,} tokens, requests are clipped at "
+        f"{memory.largest_request or 0:,}",
+        "05-mla-memory#fits",
+        condition="the server's KV size line and when the free memory was read would decide",
+    )
+
+
+def only_mla_fits(claim: ClaimRow, found: Findings) -> Judgement:
+    """Without MLA the wish would not fit in the free memory."""
+    memory = needed(found.memory)
+    gqa, mha = memory.gqa, memory.mha
+    free = memory.free_gb or 0.0
+    return Judgement(
+        "contradicted" if gqa.bytes_per_token < memory.main.bytes_per_token else "consistent",
+        f"GQA with 8 KV heads of the same depth takes {gqa.bytes_per_token:,.0f} B per token and "
+        f"GPU, replicated MLA {memory.main.bytes_per_token:,.0f}: {gqa.wished_gb:.2f} GB against "
+        f"{memory.main.wished_gb:.2f} GB, with {free:g} GB free. Full MHA would take "
+        f"{mha.bytes_per_token:,.0f} B ({mha.wished_gb:.1f} GB)",
+        "05-mla-memory#counterfactuals",
+        condition="holds against full MHA only",
+    )

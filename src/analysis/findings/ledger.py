@@ -1,0 +1,130 @@
+"""The claims ledger: every claim of a case with its verdict, evidence and deciding cell."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeVar
+
+from analysis.errors import InputError
+from analysis.findings import memory, reconciliation, step_time, sweep, two_point
+from analysis.findings.missing import Missing
+from analysis.model.regression import Interval
+from analysis.records.case import Case
+from analysis.records.tables import ClaimRow
+
+Word = Literal[
+    "given", "reproduced", "consistent", "contradicted", "undecided", "not testable here"
+]
+WORDS: dict[Word, str] = {
+    "given": "an observation that we take as it is",
+    "reproduced": "the same number comes out of the data or the config",
+    "consistent": "the data agree, but could not have told much else apart",
+    "contradicted": "the data or the engine's own rules say otherwise",
+    "undecided": "the data allow both; what would decide it is named",
+    "not testable here": "no data of this kind exist in the case",
+}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a check says of a claim. ``cell`` is ``notebook#cell``, the cell that decides it."""
+
+    verdict: Word
+    evidence: str
+    cell: str
+    condition: str = ""
+    n: int | None = None
+    interval: Interval | None = None
+    interval_kind: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim and its judgement."""
+
+    claim: ClaimRow
+    judgement: Judgement
+
+
+class Findings:
+    """All chapters of one case, each worked out when it is first asked for."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+
+    @cached_property
+    def sweep(self) -> sweep.Sweep | Missing:
+        """Chapter 02."""
+        return sweep.find(self.case)
+
+    @cached_property
+    def steps(self) -> step_time.StepTimes | Missing:
+        """Chapter 03."""
+        return step_time.find(self.case)
+
+    @cached_property
+    def two_points(self) -> two_point.TwoPoints | Missing:
+        """Chapter 01."""
+        return two_point.find(self.case)
+
+    @cached_property
+    def reconciliation(self) -> reconciliation.Reconciliation | Missing:
+        """Chapter 04."""
+        return reconciliation.find(self.case)
+
+    @cached_property
+    def memory(self) -> memory.Memory | Missing:
+        """Chapter 05."""
+        return memory.find(self.case)
+
+
+T = TypeVar("T")
+
+
+class UnavailableError(Exception):
+    """A check needs a chapter that the case has no data for."""
+
+
+def needed(finding: T | Missing) -> T:
+    """The finding, or ``UnavailableError`` with the reason why there is none."""
+    if isinstance(finding, Missing):
+        raise UnavailableError(finding.reason)
+    return finding
+
+
+Check = Callable[[ClaimRow, Findings], Judgement]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """All verdicts of a case, in the order of its claims."""
+
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many claims got each word."""
+        return {w: sum(v.judgement.verdict == w for v in self.verdicts) for w in WORDS}
+
+    def of(self, claim_id: str) -> Verdict:
+        """The verdict on one claim."""
+        return next(v for v in self.verdicts if v.claim.id == claim_id)
+
+
+def find(case: Case, checks: dict[str, Check]) -> Ledger | Missing:
+    """Judge every claim of a case by the check that it names."""
+    if not case.claims:
+        return Missing("This case makes no claims (no claims.csv), so there is no ledger.")
+    findings = Findings(case)
+    return Ledger(tuple(_judge(claim, findings, checks) for claim in case.claims))
+
+
+def _judge(claim: ClaimRow, findings: Findings, checks: dict[str, Check]) -> Verdict:
+    if claim.check not in checks:
+        place = f"{findings.case.name}/claims.csv, {claim.id}, check"
+        raise InputError(place, repr(claim.check), f"one of {', '.join(sorted(checks))}")
+    try:
+        judgement = checks[claim.check](claim, findings)
+    except UnavailableError as reason:
+        judgement = Judgement("not testable here", str(reason), "00-summary#ledger")
+    return Verdict(claim, judgement)

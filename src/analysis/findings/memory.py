@@ -1,0 +1,203 @@
+"""What the KV cache costs on each GPU, and what of the wished context fits."""
+
+from dataclasses import dataclass
+
+from analysis.findings.missing import Missing
+from analysis.model.kv_cache import (
+    GB,
+    GIB,
+    KIB,
+    HeadCache,
+    LatentCache,
+    Parallelism,
+    bytes_per_token_per_gpu,
+    largest_request,
+)
+from analysis.records.case import Case
+from analysis.records.model_config import ModelConfig, load_model
+from analysis.records.tables import PoolRow
+
+COUNTERFACTUAL_HEADS = 8
+COUNTERFACTUAL_HEAD_DIM = 128
+"""The GQA counterfactual: 8 KV heads of 128, as in Llama 3.1 70B and 405B."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cache layout: its cost per token on one GPU, and what contexts and the pool take."""
+
+    layout: str
+    kv_dtype: str
+    bytes_per_token: float
+    wished_tokens: int
+    max_tokens: int
+    pool_tokens: int | None
+
+    @property
+    def kib_per_token(self) -> float:
+        """KiB (1024 bytes) per token and GPU."""
+        return self.bytes_per_token / KIB
+
+    @property
+    def wished_gb(self) -> float:
+        """GB (10^9 bytes) per GPU at the wished context."""
+        return self.bytes_per_token * self.wished_tokens / GB
+
+    @property
+    def wished_gib(self) -> float:
+        """GiB (2^30 bytes) per GPU at the wished context."""
+        return self.bytes_per_token * self.wished_tokens / GIB
+
+    @property
+    def max_gib(self) -> float:
+        """GiB per GPU at the model's own limit."""
+        return self.bytes_per_token * self.max_tokens / GIB
+
+    @property
+    def pool_gib(self) -> float | None:
+        """GiB per GPU that the printed number of pool tokens takes."""
+        return None if self.pool_tokens is None else self.bytes_per_token * self.pool_tokens / GIB
+
+    @property
+    def extra_gib(self) -> float | None:
+        """GiB per GPU that the wished context needs beyond the pool as it is."""
+        return None if self.pool_gib is None else self.wished_gib - self.pool_gib
+
+
+@dataclass(frozen=True)
+class PoolCheck:
+    """A printed pool against the model: tokens that the printed GiB should hold."""
+
+    row: PoolRow
+    bytes_per_token: float
+    predicted_tokens: float
+
+    @property
+    def error_pct(self) -> float:
+        """Printed over predicted tokens, minus one, per cent."""
+        return 100 * (self.row.tokens / self.predicted_tokens - 1)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The finding of the chapter. ``main`` is the layout that the case states."""
+
+    model: ModelConfig
+    main: Cell
+    cells: tuple[Cell, ...]
+    counterfactuals: tuple[Cell, ...]
+    pool_tokens: int | None
+    free_gb: float | None
+    wished_tokens: int
+    max_tokens: int
+    largest_request: int | None
+    pool_checks: tuple[PoolCheck, ...]
+    same_pools: tuple[PoolRow, ...]
+
+    @property
+    def elements(self) -> int | None:
+        """Latent elements per token and layer; ``None`` without a latent."""
+        return self.model.cache.elements if isinstance(self.model.cache, LatentCache) else None
+
+    @property
+    def sharded(self) -> Cell:
+        """The latent divided over every rank, which only DCP does."""
+        return self.cell("divided over all ranks (DCP)", self.main.kv_dtype)
+
+    @property
+    def fp8(self) -> Cell:
+        """The stated layout in fp8."""
+        return self.cell(self.main.layout, "fp8")
+
+    @property
+    def gqa(self) -> Cell:
+        """The GQA counterfactual."""
+        return self.counterfactuals[0]
+
+    @property
+    def mha(self) -> Cell:
+        """The MHA counterfactual."""
+        return self.counterfactuals[1]
+
+    def cell(self, layout: str, kv_dtype: str) -> Cell:
+        """One of the cells by layout and dtype."""
+        return next(c for c in self.cells if (c.layout, c.kv_dtype) == (layout, kv_dtype))
+
+    def fits_free_before_pool(self, cell: Cell) -> bool | None:
+        """Whether the wish fits if the free memory was read before the pool was allocated."""
+        return None if self.free_gb is None else cell.wished_gb <= self.free_gb
+
+    def fits_free_after_pool(self, cell: Cell) -> bool | None:
+        """Whether the wish fits if the free memory was read after the pool was allocated."""
+        if self.free_gb is None or cell.extra_gib is None:
+            return None
+        return cell.extra_gib * GIB <= self.free_gb * GB
+
+
+def find(case: Case) -> Memory | Missing:
+    """Work out the cache of a case under every layout that it might have had."""
+    layout, model = case.facts.layout, case.model
+    limits = case.facts.limits
+    longest = model.max_position_embeddings or 0
+    wished = limits.wished_context_tokens or limits.context_tokens or longest
+    if not wished:
+        return Missing("Neither the case nor the model's config gives a context limit.")
+
+    def cell(name: str, cache: LatentCache | HeadCache, dtype: str, ranks: Parallelism) -> Cell:
+        cost = bytes_per_token_per_gpu(cache, dtype, ranks)
+        return Cell(name, dtype, cost, wished, longest or wished, layout.pool_tokens)
+
+    plain = Parallelism(layout.tp)
+    named: list[tuple[str, Parallelism]]
+    if isinstance(model.cache, LatentCache):
+        named = [
+            ("replicated on every rank (plain TP)", plain),
+            ("divided over all ranks (DCP)", Parallelism(layout.tp, dcp=layout.tp)),
+            ("whole, own requests only (DP attention)", Parallelism(layout.tp, dp_attention=True)),
+        ]
+        stated = 1 if layout.dcp > 1 else 2 if layout.dp_attention else 0
+    else:
+        named = [
+            ("heads shared out (TP)", plain),
+            ("whole, own requests only (DP attention)", Parallelism(layout.tp, dp_attention=True)),
+        ]
+        stated = 1 if layout.dp_attention else 0
+    dtypes = list(dict.fromkeys([layout.kv_dtype, "bf16", "fp8"]))
+    cells = tuple(cell(n, model.cache, d, ranks) for n, ranks in named for d in dtypes)
+    dim = COUNTERFACTUAL_HEAD_DIM
+    gqa = HeadCache(model.cache.layers, COUNTERFACTUAL_HEADS, dim, dim)
+    mha = model.uncompressed or HeadCache(model.cache.layers, model.attention_heads, dim, dim)
+    dtype = layout.kv_dtype
+    pool = layout.pool_tokens
+    limit = limits.wished_context_tokens or limits.context_tokens
+    return Memory(
+        model=model,
+        main=cells[stated * len(dtypes)],
+        cells=cells,
+        counterfactuals=(
+            cell(f"GQA, {COUNTERFACTUAL_HEADS} KV heads of {dim}", gqa, dtype, plain),
+            cell(f"MHA, {mha.kv_heads} heads, uncompressed", mha, dtype, plain),
+        ),
+        pool_tokens=pool,
+        free_gb=layout.free_gb_per_gpu,
+        wished_tokens=wished,
+        max_tokens=longest or wished,
+        largest_request=largest_request(limit, pool) if limit and pool else None,
+        pool_checks=_pool_checks(case),
+        same_pools=tuple(
+            row for row in case.pools if "Kimi-K2.6" in row.model and row.tp == layout.tp
+        ),
+    )
+
+
+def _pool_checks(case: Case) -> tuple[PoolCheck, ...]:
+    """Printed pools of plain MLA models whose GiB were printed too."""
+    checks = []
+    for row in case.pools:
+        if row.attn != "MLA" or row.printed_gib is None:
+            continue
+        model = load_model("moonshotai/Kimi-K2-Instruct" if "K2" in row.model else row.model)
+        dtype = row.kv_dtype.split()[0]
+        cost = bytes_per_token_per_gpu(model.cache, dtype, Parallelism(row.tp, row.dcp))
+        checks.append(PoolCheck(row, cost, row.printed_gib * GIB / cost))
+    return tuple(checks)

@@ -1,0 +1,10 @@
+"""The result of a chapter that a case has no data for."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why there is no result: a sentence for the reader."""
+
+    reason: str

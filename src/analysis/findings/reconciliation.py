@@ -1,0 +1,204 @@
+"""Does commit length over step time give the observed throughput, and does speculation pay?"""
+
+from dataclasses import dataclass
+
+from analysis.findings import step_time
+from analysis.findings.missing import Missing
+from analysis.findings.step_time import LineFit
+from analysis.findings.sweep import plain_token_ms
+from analysis.model.regression import Interval
+from analysis.model.speculation import break_even_commit
+from analysis.model.step_time import commit_for, decode_seconds, mean_context, throughput
+from analysis.records.case import Case, Observation
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One prediction of the observed throughput.
+
+    ``context_tokens`` is what the axis calls context. The interval is a 95 % prediction interval
+    of one new step, turned into tok/s at a fixed commit length: the commit length's own
+    uncertainty is not in it, since the account gives none.
+    """
+
+    label: str
+    axis: str
+    context_tokens: float
+    step_ms: float
+    step_interval95: Interval | None
+    predicted_tok_per_s: float
+    prediction_interval95: Interval | None
+    commit_for_observed: float
+    context_for_observed: float | None
+    interval_includes_commit_uncertainty: bool = False
+
+
+@dataclass(frozen=True)
+class PlainDecoding:
+    """Published decoding without speculation on the same hardware, and what it asks of a step."""
+
+    token_ms: Interval
+    tok_per_s: Interval
+    break_even: Interval
+    step_ms_that_pays: Interval
+    context_that_pays: Interval
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    """The finding of the chapter."""
+
+    observation: Observation
+    account_tok_per_s: float
+    prompt_axis: Prediction
+    mean_axis: Prediction
+    growing: Prediction
+    contexts: tuple[Prediction, ...]
+    plain: PlainDecoding | None
+    baseline_step_ms: float | None
+    fastest_tok_per_s: float
+    fastest_interval95: Interval | None
+
+    @property
+    def observed_tok_per_s(self) -> float:
+        """The throughput to be explained."""
+        return self.observation.tok_per_s
+
+    @property
+    def shortfall_pct(self) -> float:
+        """How far the account's own product lies from the observation, per cent of it."""
+        return 100 * (self.account_tok_per_s / self.observed_tok_per_s - 1)
+
+    @property
+    def named_range(self) -> Interval:
+        """Least and greatest prediction over the named contexts, both axes and growth."""
+        values = [p.predicted_tok_per_s for p in self.contexts]
+        return min(values), max(values)
+
+    @property
+    def reached(self) -> tuple[Prediction, ...]:
+        """Named contexts whose prediction reaches the observed throughput."""
+        return tuple(p for p in self.contexts if p.predicted_tok_per_s >= self.observed_tok_per_s)
+
+    @property
+    def within(self) -> tuple[Prediction, ...]:
+        """Named contexts whose prediction interval holds the observed throughput."""
+        return tuple(
+            p
+            for p in self.contexts
+            if p.prediction_interval95
+            and p.prediction_interval95[0] <= self.observed_tok_per_s <= p.prediction_interval95[1]
+        )
+
+
+def find(case: Case) -> Reconciliation | Missing:
+    """Predict the observation of a case from its own step-time fit."""
+    observation = case.facts.observation
+    if observation is None:
+        return Missing(
+            "This case has no single observed throughput to explain (no observation in case.toml)."
+        )
+    steps = step_time.find(case)
+    if isinstance(steps, Missing):
+        return steps
+    main = steps.main
+    context = observation.context_tokens
+    baseline = observation.baseline_tok_per_s
+    at_zero = main.mean.fit.confidence_interval(0.0)
+    return Reconciliation(
+        observation=observation,
+        account_tok_per_s=throughput(observation.commit_length, observation.step_ms),
+        prompt_axis=_fixed(observation, main.prompt, context, "the account's context"),
+        mean_axis=_fixed(observation, main.mean, context, "the account's context"),
+        growing=_growing(
+            observation, main.mean, context, observation.growing_output_tokens, "growing"
+        ),
+        contexts=tuple(_named(observation, main.prompt, main.mean)),
+        plain=_plain(case, observation, main.mean, main.mean.step.step_ms(context)),
+        baseline_step_ms=1000 * observation.commit_length / baseline if baseline else None,
+        fastest_tok_per_s=throughput(observation.commit_length, main.mean.intercept_ms),
+        fastest_interval95=_as_throughput(observation.commit_length, at_zero),
+    )
+
+
+def _named(observation: Observation, prompt: LineFit, mean: LineFit) -> list[Prediction]:
+    found = []
+    for named in observation.contexts:
+        found.append(_fixed(observation, prompt, named.tokens, named.label))
+        found.append(_fixed(observation, mean, named.tokens, named.label))
+        if named.output_tokens:
+            for start, reading in (
+                (named.tokens, "starting there"),
+                (named.tokens - named.output_tokens, "ending there"),
+            ):
+                label = f"{named.label}, {reading}"
+                found.append(_growing(observation, mean, start, named.output_tokens, label))
+    return found
+
+
+def _fixed(observation: Observation, line: LineFit, context: float, label: str) -> Prediction:
+    step_ms = line.step.step_ms(context)
+    interval = line.fit.prediction_interval(context)
+    return Prediction(
+        label=label,
+        axis=line.axis,
+        context_tokens=context,
+        step_ms=step_ms,
+        step_interval95=interval,
+        predicted_tok_per_s=throughput(observation.commit_length, step_ms),
+        prediction_interval95=_as_throughput(observation.commit_length, interval),
+        commit_for_observed=commit_for(observation.tok_per_s, step_ms),
+        context_for_observed=_context_for_observed(observation, line),
+    )
+
+
+def _growing(
+    observation: Observation, line: LineFit, prompt: float, output: int, label: str
+) -> Prediction:
+    """The context grows by ``output`` tokens from ``prompt``; needs the mean-axis line."""
+    middle = mean_context(prompt, output)
+    step_ms = line.step.step_ms(middle)
+    interval = line.fit.prediction_interval(middle)
+    seconds = decode_seconds(line.step, observation.commit_length, prompt, output)
+    at = _context_for_observed(observation, line)
+    return Prediction(
+        label=label,
+        axis="growing",
+        context_tokens=prompt,
+        step_ms=step_ms,
+        step_interval95=interval,
+        predicted_tok_per_s=output / seconds,
+        prediction_interval95=_as_throughput(observation.commit_length, interval),
+        commit_for_observed=commit_for(observation.tok_per_s, step_ms),
+        context_for_observed=None if at is None else at - output / 2,
+    )
+
+
+def _context_for_observed(observation: Observation, line: LineFit) -> float | None:
+    if line.slope_us <= 0:
+        return None
+    return line.step.context_for(1000 * observation.commit_length / observation.tok_per_s)
+
+
+def _as_throughput(commit: float, step: Interval | None) -> Interval | None:
+    """Tok/s of a step interval; ``None`` where its low end is not positive, so unbounded."""
+    if step is None or step[0] <= 0:
+        return None
+    return throughput(commit, step[1]), throughput(commit, step[0])
+
+
+def _plain(
+    case: Case, observation: Observation, line: LineFit, step_ms: float
+) -> PlainDecoding | None:
+    token_ms = plain_token_ms(case)
+    if token_ms is None:
+        return None
+    low, high = token_ms
+    pays = (observation.commit_length * low, observation.commit_length * high)
+    return PlainDecoding(
+        token_ms=token_ms,
+        tok_per_s=(1000 / high, 1000 / low),
+        break_even=(break_even_commit(step_ms, high), break_even_commit(step_ms, low)),
+        step_ms_that_pays=pays,
+        context_that_pays=(line.step.context_for(pays[0]), line.step.context_for(pays[1])),
+    )

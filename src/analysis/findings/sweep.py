@@ -1,0 +1,126 @@
+"""The context sweep: throughput, commit length and step, and which of them were measured."""
+
+from dataclasses import dataclass
+
+from analysis.findings.missing import Missing
+from analysis.model.speculation import break_even_commit
+from analysis.records.case import Case
+from analysis.records.tables import SweepRow
+
+
+@dataclass(frozen=True)
+class SweepPoint:
+    """One row of a sweep with its derived step; undefined values are ``None``."""
+
+    series: str
+    repeat: str
+    prompt_tokens: int
+    context_tokens: float | None
+    tok_per_s: float
+    commit_length: float | None
+    commit_kind: str | None
+    step_ms: float | None
+    plain_ms_low: float | None
+    plain_ms_high: float | None
+
+    @property
+    def break_even_low(self) -> float | None:
+        """Commit length that would only match the slower published plain token time."""
+        return _break_even(self.step_ms, self.plain_ms_high)
+
+    @property
+    def break_even_high(self) -> float | None:
+        """Commit length that would match the faster published plain token time."""
+        return _break_even(self.step_ms, self.plain_ms_low)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """All sweep points of a case, and a summary of its first series."""
+
+    points: tuple[SweepPoint, ...]
+    main: tuple[SweepPoint, ...]
+
+    @property
+    def n(self) -> int:
+        """Rows in the whole table."""
+        return len(self.points)
+
+    @property
+    def series_count(self) -> int:
+        """Distinct series, repeats counted apart."""
+        return len({(p.series, p.repeat) for p in self.points})
+
+    @property
+    def derived_count(self) -> int:
+        """Rows whose commit length was derived or is exact by definition, not read."""
+        return sum(p.commit_kind in ("derived", "exact") for p in self.points)
+
+    @property
+    def without_commit_count(self) -> int:
+        """Rows without any commit length: throughput only."""
+        return sum(p.commit_length is None for p in self.points)
+
+    @property
+    def commits(self) -> list[float]:
+        """Commit lengths of the first series, in its order."""
+        return [p.commit_length for p in self.main if p.commit_length is not None]
+
+    @property
+    def steps(self) -> list[float]:
+        """Derived step times of the first series, ms."""
+        return [p.step_ms for p in self.main if p.step_ms is not None]
+
+    @property
+    def first(self) -> SweepPoint:
+        """The shortest context of the first series."""
+        return min(self.main, key=lambda p: p.prompt_tokens)
+
+    @property
+    def last(self) -> SweepPoint:
+        """The longest context of the first series."""
+        return max(self.main, key=lambda p: p.prompt_tokens)
+
+
+def find(case: Case) -> Sweep | Missing:
+    """The sweep of a case."""
+    if not case.sweep:
+        return Missing("This case has no context sweep (no sweep.csv).")
+    plain = plain_token_ms(case)
+    points = tuple(_point(row, plain) for row in case.sweep)
+    first = points[0]
+    main = tuple(p for p in points if (p.series, p.repeat) == (first.series, first.repeat))
+    return Sweep(points, main)
+
+
+def plain_token_ms(case: Case) -> tuple[float, float] | None:
+    """Least and greatest published time per plain token on this engine at batch 1, ms.
+
+    Where a row gives no time per output token, 1000 / tok_per_s stands, which still holds the
+    time to first token and so is an upper bound.
+    """
+    engine = case.facts.engine.name.lower()
+    rows = [r for r in case.plain if r.batch == 1 and engine in r.system.lower()]
+    times = [row.tpot_ms or 1000 / row.tok_per_s for row in rows if row.spec == "none"]
+    return (min(times), max(times)) if times else None
+
+
+def _break_even(step_ms: float | None, plain_ms: float | None) -> float | None:
+    if step_ms is None or plain_ms is None:
+        return None
+    return break_even_commit(step_ms, plain_ms)
+
+
+def _point(row: SweepRow, plain: tuple[float, float] | None) -> SweepPoint:
+    return SweepPoint(
+        series=row.series,
+        repeat=row.repeat,
+        prompt_tokens=row.prompt_tokens,
+        context_tokens=row.context_tokens,
+        tok_per_s=row.tok_per_s,
+        commit_length=row.commit_length,
+        commit_kind=row.commit_kind,
+        step_ms=row.step_ms,
+        plain_ms_low=plain[0] if plain and row.speculation != "none" else None,
+        plain_ms_high=plain[1] if plain and row.speculation != "none" else None,
+    )

@@ -1,0 +1,1 @@
+"""The science: pure functions on numbers and arrays. No files, no network, no plots."""

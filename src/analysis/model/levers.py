@@ -1,0 +1,22 @@
+"""What a change is worth, as a factor on throughput, at a given context."""
+
+from analysis.model.step_time import StepTime
+
+
+def gain_of_slope(step: StepTime, new_slope_ms_per_token: float, context_tokens: float) -> float:
+    """Speed-up if only the slope changed: a better kernel, or less cache per GPU."""
+    changed = StepTime(step.intercept_ms, new_slope_ms_per_token)
+    return step.step_ms(context_tokens) / changed.step_ms(context_tokens)
+
+
+def crossover_context(step: StepTime, drafter_gain: float) -> float:
+    """Context at which a drafter worth ``drafter_gain`` and a vanished slope are worth the same.
+
+    Solves (a + b c) / a = gain. Below it the drafter wins, above it the kernel does.
+    """
+    return step.context_for(drafter_gain * step.intercept_ms)
+
+
+def context_share(step: StepTime, context_tokens: float) -> float:
+    """Share of the step that grows with context, between 0 and 1."""
+    return step.slope_ms_per_token * context_tokens / step.step_ms(context_tokens)

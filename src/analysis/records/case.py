@@ -1,0 +1,201 @@
+"""A case: what is known of one deployment, and the claims and tables that belong to it."""
+
+import tomllib
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from analysis import paths
+from analysis.errors import InputError
+from analysis.model.kv_cache import Parallelism
+from analysis.records.checked import Record, check
+from analysis.records.hardware import Gpu, find_gpu
+from analysis.records.inputs import read_text
+from analysis.records.model_config import ModelConfig, load_model
+from analysis.records.tables import (
+    AcceptRow,
+    ClaimRow,
+    CommitLength,
+    PlainRow,
+    PoolRow,
+    SweepRow,
+    TwoPointRow,
+    read_table,
+)
+
+FORMAT = 1
+
+
+class Engine(Record):
+    """The serving engine; an empty version means that the source does not give it."""
+
+    name: str
+    version: str = ""
+
+
+class Layout(Record):
+    """Parallelism and KV dtype that the server ran with, as far as they are known."""
+
+    gpus: PositiveInt
+    tp: PositiveInt
+    dcp: PositiveInt = 1
+    dp_attention: bool = False
+    kv_dtype: str = "bf16"
+    pool_tokens: PositiveInt | None = None
+    free_gb_per_gpu: PositiveFloat | None = None
+
+    def parallelism(self, dcp: int | None = None) -> Parallelism:
+        """The layout's ranks, with another ``dcp`` if one is given."""
+        return Parallelism(self.tp, dcp or self.dcp, self.dp_attention)
+
+
+class Limits(Record):
+    """Context limits in tokens: what the service ran with, and what is wished."""
+
+    context_tokens: PositiveInt | None = None
+    wished_context_tokens: PositiveInt | None = None
+
+
+class NamedContext(Record):
+    """One context that the account gives for its observation."""
+
+    label: str
+    tokens: NonNegativeInt
+    output_tokens: PositiveInt | None = None
+
+
+class Observation(Record):
+    """The throughput to be explained, and what the account explains it with."""
+
+    tok_per_s: PositiveFloat
+    commit_length: CommitLength
+    step_ms: PositiveFloat
+    context_tokens: NonNegativeInt
+    growing_output_tokens: PositiveInt
+    baseline_tok_per_s: PositiveFloat | None = None
+    ttft_s: NonNegativeFloat | None = None
+    contexts: tuple[NamedContext, ...] = Field(min_length=1)
+
+
+class Speculation(Record):
+    """The drafting method, and how many tokens a step verifies at least and at most."""
+
+    method: str
+    verified_tokens: tuple[PositiveInt, PositiveInt] | None = None
+
+
+class References(Record):
+    """Tables from elsewhere, as paths from the case folder; cases to set beside this one."""
+
+    plain: str | None = None
+    accept: str | None = None
+    pools: str | None = None
+    compare: tuple[str, ...] = ()
+
+
+class CaseFacts(Record):
+    """The content of ``case.toml``."""
+
+    format: int
+    title: str
+    summary: str
+    source: str
+    model: str
+    gpu: str
+    engine: Engine
+    layout: Layout
+    limits: Limits = Limits()
+    speculation: Speculation | None = None
+    observation: Observation | None = None
+    references: References = References()
+
+
+class Case:
+    """A case folder; its tables are read when they are first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.name = folder.name
+        path = folder / "case.toml"
+        try:
+            content = tomllib.loads(read_text(path))
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(paths.relative(path), str(error), "TOML") from None
+        self.facts = check(CaseFacts, content, path)
+        if self.facts.format != FORMAT:
+            place = f"{paths.relative(path)}, format"
+            raise InputError(place, str(self.facts.format), str(FORMAT))
+
+    @cached_property
+    def sweep(self) -> list[SweepRow]:
+        """Rows of ``sweep.csv``, or none."""
+        return self._optional("sweep.csv", SweepRow)
+
+    @cached_property
+    def two_point(self) -> list[TwoPointRow]:
+        """Rows of ``two_point.csv``, or none."""
+        return self._optional("two_point.csv", TwoPointRow)
+
+    @cached_property
+    def claims(self) -> list[ClaimRow]:
+        """Rows of ``claims.csv``, or none."""
+        return self._optional("claims.csv", ClaimRow)
+
+    @cached_property
+    def plain(self) -> list[PlainRow]:
+        """Published throughput without speculation on the same hardware, or none."""
+        name = self.facts.references.plain
+        return read_table(self.folder / name, PlainRow) if name else []
+
+    @cached_property
+    def accept(self) -> list[AcceptRow]:
+        """Published commit lengths of this family of drafters, or none."""
+        name = self.facts.references.accept
+        return read_table(self.folder / name, AcceptRow) if name else []
+
+    @cached_property
+    def pools(self) -> list[PoolRow]:
+        """KV pools that real servers printed, or none."""
+        name = self.facts.references.pools
+        return read_table(self.folder / name, PoolRow) if name else []
+
+    @cached_property
+    def model(self) -> ModelConfig:
+        """The model's facts."""
+        beside = self.folder / self.facts.model
+        return load_model(str(beside) if beside.is_file() else self.facts.model)
+
+    @cached_property
+    def gpu(self) -> Gpu:
+        """The GPU's published figures."""
+        return find_gpu(self.facts.gpu)
+
+    @cached_property
+    def compared(self) -> list["Case"]:
+        """The cases to set beside this one."""
+        return [load_case(name) for name in self.facts.references.compare]
+
+    def _optional(self, name: str, row: type) -> list:  # type: ignore[type-arg]
+        path = self.folder / name
+        return read_table(path, row) if path.exists() else []
+
+
+def committed_cases() -> list[str]:
+    """Names of the cases in ``data/cases``, the first case first."""
+    names = sorted(path.parent.name for path in paths.CASES.glob("*/case.toml"))
+    return sorted(names, key=lambda name: name != FIRST_CASE)
+
+
+FIRST_CASE = "kimi-k26-sglang"
+
+
+def load_case(name_or_path: str) -> Case:
+    """A case by its name in ``data/cases``, or by the path of its folder."""
+    folder = paths.CASES / name_or_path
+    if "/" in name_or_path or not (folder / "case.toml").exists():
+        folder = Path(name_or_path).resolve()
+    if not (folder / "case.toml").is_file():
+        expected = f"one of {', '.join(committed_cases())}, or a folder with a case.toml"
+        raise InputError("case", repr(name_or_path), expected)
+    return Case(folder)

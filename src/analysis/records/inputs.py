@@ -1,0 +1,51 @@
+"""Reading a file, and remembering that it was read.
+
+Inputs are recorded when they are read, not declared, so a figure cannot forget one. Under the
+runner each read also appends a line to ``inputs.jsonl`` in the stage folder.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+from analysis import paths
+from analysis.errors import InputError
+
+_read: dict[str, str] = {}
+
+
+def digest(content: bytes) -> str:
+    """SHA-256 in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_bytes(path: Path) -> bytes:
+    """Content of ``path``, recorded as an input of whatever is made next."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise InputError(paths.relative(path), reason, "a readable file") from None
+    name, sha = paths.relative(path), digest(content)
+    if _read.get(name) != sha:
+        _read[name] = sha
+        stage = paths.stage()
+        if stage is not None:
+            with (stage / "inputs.jsonl").open("a") as log:
+                log.write(json.dumps({"path": name, "sha256": sha}) + "\n")
+    return content
+
+
+def read_text(path: Path) -> str:
+    """Text of a UTF-8 file."""
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            paths.relative(path), f"a byte that is not UTF-8 at {error.start}", "UTF-8 text"
+        ) from None
+
+
+def seen() -> dict[str, str]:
+    """Path and SHA-256 of every file read so far, by path."""
+    return dict(sorted(_read.items()))

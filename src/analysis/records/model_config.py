@@ -1,0 +1,159 @@
+"""Model facts that decide the KV cache, from ``data/models`` or a Hugging Face ``config.json``."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis import paths
+from analysis.errors import InputError
+from analysis.model.kv_cache import HeadCache, LatentCache
+from analysis.records.inputs import read_text
+
+QUANTISATION = re.compile(r"[-_](nvfp4|mxfp4|fp8|fp4|int8|int4|w4a16|awq|gptq|bf16)$")
+DTYPES = {"bfloat16": "bf16", "float16": "fp16", "bf16": "bf16", "fp16": "fp16"}
+INDEXER_SCALE_BYTES = 4
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """What a config says of one model.
+
+    ``uncompressed`` is what an MLA model would keep as plain multi-head attention, with its own
+    key (nope + rope) and value dimensions.
+    """
+
+    name: str
+    cache: LatentCache | HeadCache
+    uncompressed: HeadCache | None
+    attention: str
+    dtype: str
+    attention_heads: int
+    max_position_embeddings: int | None
+    yarn_factor: float | None
+    yarn_original_positions: int | None
+    notes: tuple[str, ...]
+
+
+def load_model(name_or_path: str) -> ModelConfig:
+    """Find a model by path of its config, or by name in ``data/models``.
+
+    Names match without case, owner or quantisation suffix. Raises ``InputError`` where nothing
+    or more than one model matches, or where the layout is one that is not known here.
+    """
+    path = Path(name_or_path)
+    if path.suffix == ".json" or path.is_file():
+        return _parse(path)
+    return _parse(_find(name_or_path))
+
+
+def _find(name: str) -> Path:
+    files = {
+        path: path.stem.split("--")[-1].lower() for path in sorted(paths.MODELS.glob("*.json"))
+    }
+    wanted = name.split("/")[-1].split("--")[-1].lower()
+    owner = re.split(r"/|--", name)[0].lower() if re.search(r"/|--", name) else ""
+    bare = QUANTISATION.sub("", wanted)
+    for matches in (
+        [p for p, stem in files.items() if stem == wanted and p.stem.lower().startswith(owner)],
+        [p for p, stem in files.items() if QUANTISATION.sub("", stem) == bare],
+    ):
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            found = f"{len(matches)} models for {name!r}"
+            raise InputError("--model", found, f"one of {_names(matches)}")
+    close = [path for path, stem in files.items() if bare and bare in stem]
+    expected = f"one of {_names(close or files)}, or a config.json"
+    raise InputError("--model", f"no model {name!r} in data/models", expected)
+
+
+def _names(found: Any) -> str:
+    return ", ".join(path.stem.replace("--", "/") for path in found)
+
+
+def _parse(path: Path) -> ModelConfig:
+    where = paths.relative(path)
+    try:
+        content = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        place = f"{where}:{error.lineno}"
+        raise InputError(place, f"text that is not JSON ({error.msg})", "a config.json") from None
+    if not isinstance(content, dict):
+        raise InputError(where, f"a JSON {type(content).__name__}", "an object")
+    name = str(content.get("model", path.stem if path.stem != "config" else path.parent.name))
+    facts = content.get("facts", content)
+    facts = facts.get("text_config", facts)
+    _refuse_unknown_layout(where, facts)
+    notes = []
+    layers = _whole(where, facts, "num_hidden_layers")
+    heads = _whole(where, facts, "num_attention_heads")
+    cache: LatentCache | HeadCache
+    uncompressed = None
+    if facts.get("kv_lora_rank"):
+        indexer = 0
+        if facts.get("index_head_dim"):
+            indexer = _whole(where, facts, "index_head_dim") + INDEXER_SCALE_BYTES
+            notes.append(f"a sparse-attention indexer adds {indexer} B per token and layer")
+        cache = LatentCache(
+            layers,
+            _whole(where, facts, "kv_lora_rank"),
+            _whole(where, facts, "qk_rope_head_dim"),
+            indexer,
+        )
+        if facts.get("qk_nope_head_dim") and facts.get("v_head_dim"):
+            key = _whole(where, facts, "qk_nope_head_dim") + cache.qk_rope_head_dim
+            uncompressed = HeadCache(layers, heads, key, _whole(where, facts, "v_head_dim"))
+        attention = "MLA"
+    else:
+        kv_heads = _whole(where, facts, "num_key_value_heads", heads)
+        head_dim = _whole(
+            where, facts, "head_dim", _whole(where, facts, "hidden_size", heads) // heads
+        )
+        cache = HeadCache(layers, kv_heads, head_dim, head_dim)
+        attention = {1: "MQA", heads: "MHA"}.get(kv_heads, "GQA")
+    scheme = (facts.get("quantization_config") or {}).get("kv_cache_scheme")
+    if scheme:
+        notes.append(
+            f"the checkpoint declares a KV scheme of {scheme.get('num_bits')} bits "
+            f"({scheme.get('type')}); the default here stays the model's own dtype"
+        )
+    rope = facts.get("rope_scaling") or {}
+    yarn = rope.get("type", rope.get("rope_type")) == "yarn"
+    dtype = str(facts.get("dtype") or facts.get("torch_dtype") or "bfloat16")
+    return ModelConfig(
+        name=name,
+        cache=cache,
+        uncompressed=uncompressed,
+        attention=attention,
+        dtype=DTYPES.get(dtype, "bf16"),
+        attention_heads=heads,
+        max_position_embeddings=facts.get("max_position_embeddings"),
+        yarn_factor=rope.get("factor") if yarn else None,
+        yarn_original_positions=rope.get("original_max_position_embeddings") if yarn else None,
+        notes=tuple(notes),
+    )
+
+
+HYBRID_TYPE = re.compile(r"linear|next|mamba|jamba|hymba|bamba")
+HYBRID_FIELDS = ("full_attention_interval", "linear_attn_config", "layers_block_type")
+
+
+def _refuse_unknown_layout(where: str, facts: dict[str, Any]) -> None:
+    """Layouts that mix kinds of layers need rules of their own; guessing would be wrong."""
+    reasons = [field for field in HYBRID_FIELDS if facts.get(field)]
+    if len(set(facts.get("layer_types") or [])) > 1:
+        reasons.append("layer_types")
+    if HYBRID_TYPE.search(str(facts.get("model_type", ""))):
+        reasons.append(f"model_type {facts['model_type']}")
+    if reasons:
+        found = f"a hybrid layout ({', '.join(reasons)})"
+        raise InputError(where, found, "one kind of attention in every layer")
+
+
+def _whole(where: str, facts: dict[str, Any], field: str, default: int | None = None) -> int:
+    value = facts.get(field, default)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{where}, {field}", repr(value), "a whole number above zero")
+    return value

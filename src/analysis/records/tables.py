@@ -1,0 +1,184 @@
+"""Tidy CSV tables: one row an observation, units in the column names, undefined is empty."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from analysis import paths
+from analysis.errors import InputError
+from analysis.model.step_time import implied_step_ms, mean_context
+from analysis.records.checked import Record, check
+from analysis.records.inputs import read_text
+
+CommitLength = Annotated[float, Field(ge=1)]
+R = TypeVar("R", bound=Record)
+
+
+class SweepRow(Record):
+    """One throughput at one prompt length, of a named series and repeat of it."""
+
+    series: str
+    repeat: str = ""
+    speculation: str = "none"
+    dcp: PositiveInt = 1
+    prompt_tokens: NonNegativeInt
+    counted_prompt_tokens: NonNegativeInt | None = None
+    output_tokens: PositiveInt | None = None
+    tok_per_s: PositiveFloat
+    commit_length: CommitLength | None = None
+    commit_kind: Literal["measured", "exact", "derived"] | None = None
+    source: str
+
+    @property
+    def context_tokens(self) -> float | None:
+        """Mean context while decoding; ``None`` where the output length is not known."""
+        if self.output_tokens is None:
+            return None
+        return mean_context(self.prompt_tokens, self.output_tokens)
+
+    @property
+    def step_ms(self) -> float | None:
+        """Step time implied by throughput and commit length: derived, not measured."""
+        if self.commit_length is None:
+            return None
+        return implied_step_ms(self.commit_length, self.tok_per_s)
+
+
+class TwoPointRow(Record):
+    """One decode throughput that was measured as a difference of two requests."""
+
+    context_tokens: NonNegativeFloat
+    tok_per_s: PositiveFloat
+    source: str
+
+
+class ClaimRow(Record):
+    """One claim of an account, as it was made, and the check that judges it."""
+
+    id: str
+    topic: str
+    claim: str
+    value: str
+    unit: str
+    given_in_source: str
+    note: str
+    check: str
+
+
+class PlainRow(Record):
+    """A published throughput without speculation on the same hardware."""
+
+    source: str
+    system: str
+    model: str
+    hardware: str
+    spec: str
+    batch: PositiveInt
+    prompt_tokens: NonNegativeInt
+    output_tokens: PositiveInt
+    tok_per_s: PositiveFloat
+    tpot_ms: PositiveFloat | None = None
+    ttft_ms: NonNegativeFloat | None = None
+    note: str = ""
+
+
+class AcceptRow(Record):
+    """A published commit length of a drafter of the same family, on one task."""
+
+    model: str
+    drafter: str
+    engine: str
+    task: str
+    commit_length: CommitLength
+    source: str
+
+
+class PoolRow(Record):
+    """A KV pool that a real server printed."""
+
+    engine: str
+    version: str
+    model: str
+    attn: str
+    tp: PositiveInt
+    dcp: PositiveInt
+    pp: PositiveInt
+    dp_attention: str
+    kv_dtype: str
+    tokens: PositiveInt
+    printed_gib: PositiveFloat | None = None
+    gpu: str
+    source: str
+    note: str = ""
+
+
+def read_table(path: Path, row: type[R]) -> list[R]:
+    """Read a CSV file into records of ``row``; empty cells are undefined.
+
+    Raises ``InputError`` for a missing or unknown column, a ragged line, a cell of the wrong
+    type or range, the same line twice, or a table without rows.
+    """
+    fields = row.model_fields
+    rows: list[R] = []
+    first_line: dict[tuple[str, ...], int] = {}
+    for line, header, cells in csv_lines(path):
+        if line == 1:
+            unknown = [name for name in header if name not in fields]
+            if unknown:
+                place = f"{paths.relative(path)}:1, column {unknown[0]}"
+                raise InputError(place, "an unknown column", f"one of {', '.join(fields)}")
+            required = [name for name, field in fields.items() if field.is_required()]
+            require_columns(path, header, required)
+            continue
+        refuse_repeat(path, line, cells, first_line)
+        given = dict(zip(header, cells, strict=True))
+        text = {name for name in given if fields[name].annotation is str}
+        values = {name: cell for name, cell in given.items() if cell or name in text}
+        rows.append(check(row, values, path, f":{line}"))
+    if not rows:
+        raise InputError(paths.relative(path), "no rows", "at least one observation")
+    return rows
+
+
+def csv_lines(path: Path) -> Iterator[tuple[int, list[str], list[str]]]:
+    """Line number, header and cells of every line, the header's own first; blank lines pass."""
+    reader = csv.reader(read_text(path).splitlines())
+    header: list[str] = []
+    for cells in reader:
+        cells = [cell.strip() for cell in cells]
+        if not any(cells):
+            continue
+        if not header:
+            header = cells
+            if len(set(header)) < len(header):
+                twice = next(name for name in header if header.count(name) > 1)
+                raise InputError(f"{paths.relative(path)}:1", f"column {twice} twice", "it once")
+            yield 1, header, header
+            continue
+        if len(cells) != len(header):
+            place = f"{paths.relative(path)}:{reader.line_num}"
+            raise InputError(place, f"{len(cells)} cells", f"{len(header)}, as in the header")
+        yield reader.line_num, header, cells
+    if not header:
+        raise InputError(paths.relative(path), "an empty file", "a header and rows")
+
+
+def require_columns(path: Path, header: list[str], required: list[str]) -> None:
+    """Raise ``InputError`` for the first required column that the header lacks."""
+    for name in required:
+        if name not in header:
+            found = f"columns {', '.join(header)}"
+            raise InputError(f"{paths.relative(path)}:1", found, f"a column {name}")
+
+
+def refuse_repeat(
+    path: Path, line: int, cells: list[str], first_line: dict[tuple[str, ...], int]
+) -> None:
+    """Raise ``InputError`` if this very line stood before: the same observation twice."""
+    earlier = first_line.setdefault(tuple(cells), line)
+    if earlier != line:
+        found = f"the observation of line {earlier} again"
+        raise InputError(f"{paths.relative(path)}:{line}", found, "every observation once")

@@ -17,6 +17,8 @@ BUILD = ROOT / "build"
 SITE = BUILD / "report"
 STATE = BUILD / "state"
 
+FIRST_CASE = "kimi-k26-sglang"
+
 STAGE_VARIABLE = "ANALYSIS_STAGE"
 
 

@@ -1,7 +1,7 @@
 """Checks on claims of KV memory and context limits."""
 
 from analysis.findings.judge_throughput import numbers
-from analysis.findings.ledger import Findings, Judgement, needed
+from analysis.findings.ledger import Findings, Judgement, UnavailableError, needed
 from analysis.findings.memory import Memory
 from analysis.records.tables import ClaimRow
 
@@ -14,7 +14,7 @@ def context_from_config(claim: ClaimRow, found: Findings) -> Judgement:
     stated = numbers(claim)[0]
     model = needed(found.memory).model
     product = (model.yarn_factor or 0) * (model.yarn_original_positions or 0)
-    same = stated == model.max_position_embeddings
+    same = stated == model.max_position_embeddings and product in (0, stated)
     return Judgement(
         "reproduced" if same else "contradicted",
         f"config: max_position_embeddings {model.max_position_embeddings:,}; YaRN "
@@ -30,7 +30,9 @@ def latent_elements(claim: ClaimRow, found: Findings) -> Judgement:
     return Judgement(
         "reproduced" if stated == memory.elements else "contradicted",
         f"kv_lora_rank + qk_rope_head_dim = {memory.elements}, in "
-        f"{memory.model.cache.layers} layers",
+        f"{memory.model.cache.layers} layers"
+        if memory.elements
+        else f"{memory.model.attention} keeps heads and no latent",
         "05-mla-memory#config",
     )
 
@@ -44,10 +46,11 @@ def kv_bytes_per_token(claim: ClaimRow, found: Findings) -> Judgement:
         memory,
         stated,
         (memory.main.kib_per_token, memory.sharded.kib_per_token),
-        f"plain tensor parallelism keeps the whole latent on every rank: "
-        f"{memory.main.bytes_per_token:,.0f} B per token and GPU, not "
-        f"{memory.sharded.bytes_per_token:,.0f} B (= {memory.sharded.kib_per_token:.2f} KiB, "
-        "which the account calls KB)",
+        f"{memory.model.attention} {memory.main.layout} takes "
+        f"{memory.main.bytes_per_token:,.0f} B per token and GPU (= "
+        f"{memory.main.kib_per_token:.2f} KiB); {memory.sharded.layout} it would take "
+        f"{memory.sharded.bytes_per_token:,.0f} B (= {memory.sharded.kib_per_token:.2f} KiB); "
+        f"the account says {stated:g} {claim.unit}",
         "05-mla-memory#layouts",
     )
 
@@ -62,8 +65,8 @@ def kv_bytes_at_wish(claim: ClaimRow, found: Findings) -> Judgement:
         stated,
         (memory.main.wished_gb, memory.sharded.wished_gb),
         f"{memory.wished_tokens:,} tokens take {memory.main.wished_gb:.2f} GB "
-        f"({memory.main.wished_gib:.2f} GiB) per GPU replicated; divided over all ranks they "
-        f"would take {memory.sharded.wished_gb:.3f} GB",
+        f"({memory.main.wished_gib:.2f} GiB) per GPU {memory.main.layout}; "
+        f"{memory.sharded.layout} they would take {memory.sharded.wished_gb:.3f} GB",
         "05-mla-memory#layouts",
     )
 
@@ -105,10 +108,10 @@ def wish_fits(claim: ClaimRow, found: Findings) -> Judgement:
         else "contradicted"
         if fits_none
         else "undecided",
-        f"replicated {main.kv_dtype} needs {main.wished_gb:.2f} GB against {memory.free_gb or 0:g} "
-        f"GB free if that was read before the pool, and {main.extra_gib or 0:.2f} GiB more than "
-        f"the pool has if after; fp8 needs {fp8.wished_gb:.2f} GB and "
-        f"{'fits' if before else 'does not fit'} even in the first reading. With the pool as it "
+        f"{main.kv_dtype} {main.layout} needs {main.wished_gb:.2f} GB against "
+        f"{memory.free_gb or 0:g} GB free if that was read before the pool, and "
+        f"{main.extra_gib or 0:.2f} GiB more than the pool has if after; fp8 needs "
+        f"{fp8.wished_gb:.2f} GB and {'fits' if before else 'does not fit'} even in the first reading. With the pool as it "
         f"is, {memory.pool_tokens or 0:,} tokens, requests are clipped at "
         f"{memory.largest_request or 0:,}",
         "05-mla-memory#fits",
@@ -120,13 +123,16 @@ def only_mla_fits(claim: ClaimRow, found: Findings) -> Judgement:
     """Without MLA the wish would not fit in the free memory."""
     memory = needed(found.memory)
     gqa, mha = memory.gqa, memory.mha
+    if memory.elements is None:
+        raise UnavailableError("The model keeps no latent, so there is nothing to do without.")
     free = memory.free_gb or 0.0
+    cheaper = gqa.bytes_per_token < memory.main.bytes_per_token
     return Judgement(
-        "contradicted" if gqa.bytes_per_token < memory.main.bytes_per_token else "consistent",
+        "contradicted" if cheaper or memory.fits_free_before_pool(gqa) else "consistent",
         f"GQA with 8 KV heads of the same depth takes {gqa.bytes_per_token:,.0f} B per token and "
-        f"GPU, replicated MLA {memory.main.bytes_per_token:,.0f}: {gqa.wished_gb:.2f} GB against "
-        f"{memory.main.wished_gb:.2f} GB, with {free:g} GB free. Full MHA would take "
-        f"{mha.bytes_per_token:,.0f} B ({mha.wished_gb:.1f} GB)",
+        f"GPU, MLA {memory.main.layout} {memory.main.bytes_per_token:,.0f}: "
+        f"{gqa.wished_gb:.2f} GB against {memory.main.wished_gb:.2f} GB, with {free:g} GB free. "
+        f"Full MHA would take {mha.bytes_per_token:,.0f} B ({mha.wished_gb:.1f} GB)",
         "05-mla-memory#counterfactuals",
         condition="holds against full MHA only",
     )

@@ -3,12 +3,16 @@
 import re
 
 from analysis.errors import InputError
-from analysis.findings.ledger import Findings, Judgement, Word, needed
-from analysis.findings.step_time import lever_crossover, lever_gain, share_of_context
+from analysis.findings.ledger import Findings, Judgement, UnavailableError, Word, needed
+from analysis.findings.step_time import (
+    ENOUGH_POWER,
+    REJECTED_BELOW,
+    lever_crossover,
+    lever_gain,
+    share_of_context,
+)
 from analysis.model.linearity import POWER_BEND_PCT
 from analysis.records.tables import ClaimRow
-
-ENOUGH_POWER = 0.8
 
 
 def given(claim: ClaimRow, found: Findings) -> Judgement:
@@ -52,7 +56,7 @@ def step_linear(claim: ClaimRow, found: Findings) -> Judgement:
             "undecided", "too few contexts to test", "03-step-time-model#linearity", n=line.fit.n
         )
     word: Word = "undecided"
-    if evidence.p < 0.05:
+    if evidence.p < REJECTED_BELOW:
         word = "contradicted"
     elif evidence.power >= ENOUGH_POWER:
         word = "consistent"
@@ -74,7 +78,9 @@ def step_linear(claim: ClaimRow, found: Findings) -> Judgement:
 def commit_stable(claim: ClaimRow, found: Findings) -> Judgement:
     """Every commit length of the sweep lies in the stated range."""
     low, high = numbers(claim)[:2]
-    commits = needed(found.sweep).main
+    commits = [p for p in needed(found.sweep).main if p.commit_length is not None]
+    if not commits:
+        raise UnavailableError("The sweep gives no commit lengths.")
     outside = [p for p in commits if p.commit_length and not low <= p.commit_length <= high]
     listed = ", ".join(f"{p.commit_length:g} at {p.prompt_tokens}" for p in outside)
     return Judgement(
@@ -186,8 +192,13 @@ def kernel_second(claim: ClaimRow, found: Findings) -> Judgement:
 def _rank(claim: ClaimRow, found: Findings, drafter_gain: float) -> Judgement:
     line = needed(found.steps).main.prompt
     observation = needed(found.reconciliation).observation
-    nearest = min(named.tokens for named in observation.contexts)
+    contexts = [named.tokens for named in observation.contexts]
+    nearest = min(contexts)
     gain = lever_gain(line, 0.0, nearest)
+    kernel_wins = [lever_gain(line, 0.0, context) > drafter_gain for context in contexts]
+    word: Word = "undecided" if any(kernel_wins) else "consistent"
+    if all(kernel_wins):
+        word = "contradicted"
     crossover = lever_crossover(line, drafter_gain)
     reach = observation.commit_length * drafter_gain
     published = [row.commit_length for row in found.case.accept]
@@ -198,7 +209,7 @@ def _rank(claim: ClaimRow, found: Findings, drafter_gain: float) -> Judgement:
             f"drafters of this family commit {min(published):g} to {max(published):g}."
         )
     return Judgement(
-        "contradicted" if gain > drafter_gain else "consistent",
+        word,
         f"at {nearest:,} tokens, the shortest context named, a vanished slope is worth "
         f"{gain:.2f} times, a {drafter_gain:g}x drafter {drafter_gain:g} times; they are equal "
         f"at {crossover:,.0f}.{optimistic}",
@@ -229,9 +240,13 @@ def step_at_wish(claim: ClaimRow, found: Findings) -> Judgement:
     stated_s = numbers(claim)[0]
     steps = needed(found.steps)
     band = steps.far_confidence_ms
-    sure = band is not None and band[0] > 1000 * stated_s
+    word: Word = "undecided"
+    if band is not None and band[0] > 1000 * stated_s:
+        word = "consistent"
+    elif band is not None and band[1] < 1000 * stated_s:
+        word = "contradicted"
     return Judgement(
-        "consistent" if sure else "undecided",
+        word,
         f"the line says {steps.far_step_ms / 1000:.1f} s at {steps.wished_tokens:,} tokens, an "
         f"extrapolation to {steps.wished_tokens / steps.longest_context:.0f} times the longest "
         "context measured",

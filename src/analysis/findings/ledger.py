@@ -77,6 +77,61 @@ class Findings:
         """Chapter 05."""
         return memory.find(self.case)
 
+    @property
+    def throughputs(self) -> "Findings | Missing":
+        """All of them, if the case has a sweep to draw."""
+        return self.sweep if isinstance(self.sweep, Missing) else self
+
+    @property
+    def caption_of_throughputs(self) -> str:
+        """The finding of the first figure."""
+        result, points = self.reconciliation, needed(self.sweep)
+        if isinstance(result, Missing):
+            return (
+                f"{points.first.series} falls from {points.first.tok_per_s:.1f} to "
+                f"{points.last.tok_per_s:.1f} tok/s over {points.last.prompt_tokens:,} tokens; "
+                "hollow points have no commit length that was read."
+            )
+        named = [context.tokens for context in result.observation.contexts]
+        text = (
+            f"At {result.observation.commit_length:g} tokens per step (solid line) this server "
+            f"passes {result.observed_tok_per_s:g} tok/s at a mean context of "
+            f"{result.mean_axis.context_for_observed or 0:,.0f} tokens; the contexts named for the "
+            f"observation are {min(named):,} to {max(named):,}"
+        )
+        plain = ""
+        if result.plain and result.plain.context_that_pays:
+            plain = (
+                f"; above about {result.plain.context_that_pays[1]:,.0f} tokens plain decoding, as "
+                "published, is faster"
+            )
+        return f"{text}{plain}. Dashed: equal commit on the fitted step."
+
+    @property
+    def alt_of_throughputs(self) -> str:
+        """What the first figure shows."""
+        points = needed(self.sweep)
+        text = (
+            f"{points.n} throughputs between {min(p.tok_per_s for p in points.points):.0f} and "
+            f"{max(p.tok_per_s for p in points.points):.0f} tok/s, falling with context"
+        )
+        if isinstance(self.reconciliation, Missing):
+            return f"{text}."
+        return (
+            f"{text}; a bar at the observed {self.reconciliation.observed_tok_per_s:g} tok/s, "
+            "lines of equal commit length, and plain decoding on the same hardware."
+        )
+
+    @property
+    def against_plain(self) -> "Findings | Missing":
+        """All of them, if speculation can be set against published plain decoding."""
+        result = self.reconciliation
+        if isinstance(result, Missing):
+            return result
+        if result.plain is None:
+            return Missing("No plain decoding on the same hardware is known for this case.")
+        return self
+
 
 T = TypeVar("T")
 
@@ -106,6 +161,16 @@ class Ledger:
         """How many claims got each word."""
         return {w: sum(v.judgement.verdict == w for v in self.verdicts) for w in WORDS}
 
+    @property
+    def n(self) -> int:
+        """Claims in all."""
+        return len(self.verdicts)
+
+    @property
+    def summary(self) -> str:
+        """The counts in a sentence."""
+        return ", ".join(f"{count} {word}" for word, count in self.counts.items() if count)
+
     def of(self, claim_id: str) -> Verdict:
         """The verdict on one claim."""
         return next(v for v in self.verdicts if v.claim.id == claim_id)
@@ -117,6 +182,13 @@ def find(case: Case, checks: dict[str, Check]) -> Ledger | Missing:
         return Missing("This case makes no claims (no claims.csv), so there is no ledger.")
     findings = Findings(case)
     return Ledger(tuple(_judge(claim, findings, checks) for claim in case.claims))
+
+
+def only(ledger: Ledger | Missing, claims: tuple[str, ...]) -> Ledger | Missing:
+    """The ledger with those claims alone, in the order given."""
+    if isinstance(ledger, Missing):
+        return ledger
+    return Ledger(tuple(ledger.of(claim) for claim in claims))
 
 
 def _judge(claim: ClaimRow, findings: Findings, checks: dict[str, Check]) -> Verdict:

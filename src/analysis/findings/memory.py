@@ -95,14 +95,30 @@ class Memory:
     same_pools: tuple[PoolRow, ...]
 
     @property
+    def verdict(self) -> str:
+        """The chapter's answer in one sentence."""
+        pool = ""
+        if self.pool_tokens and self.main.pool_gib is not None:
+            pool = (
+                f" A pool of {self.pool_tokens:,} tokens takes {self.main.pool_gib:.2f} GiB of "
+                "each GPU so."
+            )
+        return (
+            f"{self.model.attention} {self.main.layout} costs {self.main.bytes_per_token:,.0f} B "
+            f"per token and GPU in {self.main.kv_dtype}: {self.wished_tokens:,} tokens take "
+            f"{self.main.wished_gb:.2f} GB ({self.main.wished_gib:.2f} GiB) of each GPU.{pool}"
+        )
+
+    @property
     def elements(self) -> int | None:
         """Latent elements per token and layer; ``None`` without a latent."""
         return self.model.cache.elements if isinstance(self.model.cache, LatentCache) else None
 
     @property
     def sharded(self) -> Cell:
-        """The latent divided over every rank, which only DCP does."""
-        return self.cell("divided over all ranks (DCP)", self.main.kv_dtype)
+        """Divided over every rank: heads by plain TP, the latent only by DCP."""
+        layout = "divided over all ranks (DCP)" if self.elements else "heads shared out (TP)"
+        return self.cell(layout, self.main.kv_dtype)
 
     @property
     def fp8(self) -> Cell:
@@ -155,19 +171,21 @@ def find(case: Case) -> Memory | Missing:
             ("divided over all ranks (DCP)", Parallelism(layout.tp, dcp=layout.tp)),
             ("whole, own requests only (DP attention)", Parallelism(layout.tp, dp_attention=True)),
         ]
-        stated = 1 if layout.dcp > 1 else 2 if layout.dp_attention else 0
     else:
         named = [
             ("heads shared out (TP)", plain),
             ("whole, own requests only (DP attention)", Parallelism(layout.tp, dp_attention=True)),
         ]
-        stated = 1 if layout.dp_attention else 0
+    ranks_stated = layout.parallelism()
+    if ranks_stated not in [ranks for _, ranks in named]:
+        named.append((f"divided over {layout.dcp} of {layout.tp} ranks (DCP)", ranks_stated))
+    stated = [ranks for _, ranks in named].index(ranks_stated)
     dtypes = list(dict.fromkeys([layout.kv_dtype, "bf16", "fp8"]))
     cells = tuple(cell(n, model.cache, d, ranks) for n, ranks in named for d in dtypes)
     dim = COUNTERFACTUAL_HEAD_DIM
     gqa = HeadCache(model.cache.layers, COUNTERFACTUAL_HEADS, dim, dim)
     mha = model.uncompressed or HeadCache(model.cache.layers, model.attention_heads, dim, dim)
-    dtype = layout.kv_dtype
+    dtype = "fp8" if layout.kv_dtype == "fp8_ds_mla" else layout.kv_dtype
     pool = layout.pool_tokens
     limit = limits.wished_context_tokens or limits.context_tokens
     return Memory(

@@ -8,7 +8,13 @@ from analysis.findings.step_time import LineFit
 from analysis.findings.sweep import plain_token_ms
 from analysis.model.regression import Interval
 from analysis.model.speculation import break_even_commit
-from analysis.model.step_time import commit_for, decode_seconds, mean_context, throughput
+from analysis.model.step_time import (
+    commit_for,
+    decode_seconds,
+    implied_step_ms,
+    mean_context,
+    throughput,
+)
 from analysis.records.case import Case, Observation
 
 
@@ -35,13 +41,17 @@ class Prediction:
 
 @dataclass(frozen=True)
 class PlainDecoding:
-    """Published decoding without speculation on the same hardware, and what it asks of a step."""
+    """Published decoding without speculation on the same hardware, and what it asks of a step.
+
+    ``break_even`` spans the published range and both context axes at the account's context;
+    ``context_that_pays`` is on the mean-context axis.
+    """
 
     token_ms: Interval
     tok_per_s: Interval
     break_even: Interval
     step_ms_that_pays: Interval
-    context_that_pays: Interval
+    context_that_pays: Interval | None
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,31 @@ class Reconciliation:
     baseline_step_ms: float | None
     fastest_tok_per_s: float
     fastest_interval95: Interval | None
+
+    @property
+    def verdict(self) -> str:
+        """The chapter's answer in one sentence."""
+        prompt, mean = self.prompt_axis, self.mean_axis
+        pays = ""
+        if self.plain:
+            low, high = self.plain.break_even
+            word = "pays" if self.observation.commit_length > high else "does not pay"
+            if low <= self.observation.commit_length <= high:
+                word = "may or may not pay"
+            pays = (
+                f" Plain decoding on the same hardware is published at "
+                f"{self.plain.tok_per_s[0]:.0f} to {self.plain.tok_per_s[1]:.0f} tok/s: there, "
+                f"speculation {word} at {self.observation.commit_length:g} tokens per step, since "
+                f"break-even is {low:.1f} to {high:.1f}."
+            )
+        return (
+            f"The account's own product is {self.account_tok_per_s:.1f} tok/s, not "
+            f"{self.observed_tok_per_s:g}; its sweep predicts {prompt.predicted_tok_per_s:.1f} "
+            f"(prompt axis) or {mean.predicted_tok_per_s:.1f} (mean axis) at "
+            f"{self.observation.context_tokens:,} tokens, and the observation lies inside the "
+            f"prediction interval at {len(self.within)} of {len(self.contexts)} readings of the "
+            f"contexts given for it.{pays}"
+        )
 
     @property
     def observed_tok_per_s(self) -> float:
@@ -81,14 +116,32 @@ class Reconciliation:
         return tuple(p for p in self.contexts if p.predicted_tok_per_s >= self.observed_tok_per_s)
 
     @property
+    def readings(self) -> int:
+        """Readings of the named contexts."""
+        return len(self.contexts)
+
+    @property
+    def reached_count(self) -> int:
+        """How many readings reach the observation."""
+        return len(self.reached)
+
+    @property
+    def within_count(self) -> int:
+        """How many readings hold the observation in their prediction interval."""
+        return len(self.within)
+
+    @property
     def within(self) -> tuple[Prediction, ...]:
-        """Named contexts whose prediction interval holds the observed throughput."""
-        return tuple(
-            p
-            for p in self.contexts
-            if p.prediction_interval95
-            and p.prediction_interval95[0] <= self.observed_tok_per_s <= p.prediction_interval95[1]
-        )
+        """Named contexts whose prediction interval holds the observation.
+
+        Judged in steps: an interval that reaches below zero has no upper end in tok/s.
+        """
+        observed_step_ms = implied_step_ms(self.observation.commit_length, self.observed_tok_per_s)
+
+        def holds(interval: Interval | None) -> bool:
+            return interval is not None and interval[0] <= observed_step_ms <= interval[1]
+
+        return tuple(p for p in self.contexts if holds(p.step_interval95))
 
 
 def find(case: Case) -> Reconciliation | Missing:
@@ -114,7 +167,7 @@ def find(case: Case) -> Reconciliation | Missing:
             observation, main.mean, context, observation.growing_output_tokens, "growing"
         ),
         contexts=tuple(_named(observation, main.prompt, main.mean)),
-        plain=_plain(case, observation, main.mean, main.mean.step.step_ms(context)),
+        plain=_plain(case, observation, main.prompt, main.mean),
         baseline_step_ms=1000 * observation.commit_length / baseline if baseline else None,
         fastest_tok_per_s=throughput(observation.commit_length, main.mean.intercept_ms),
         fastest_interval95=_as_throughput(observation.commit_length, at_zero),
@@ -188,17 +241,20 @@ def _as_throughput(commit: float, step: Interval | None) -> Interval | None:
 
 
 def _plain(
-    case: Case, observation: Observation, line: LineFit, step_ms: float
+    case: Case, observation: Observation, prompt: LineFit, mean: LineFit
 ) -> PlainDecoding | None:
     token_ms = plain_token_ms(case)
     if token_ms is None:
         return None
     low, high = token_ms
+    steps = [line.step.step_ms(observation.context_tokens) for line in (prompt, mean)]
     pays = (observation.commit_length * low, observation.commit_length * high)
     return PlainDecoding(
         token_ms=token_ms,
         tok_per_s=(1000 / high, 1000 / low),
-        break_even=(break_even_commit(step_ms, high), break_even_commit(step_ms, low)),
+        break_even=(break_even_commit(min(steps), high), break_even_commit(max(steps), low)),
         step_ms_that_pays=pays,
-        context_that_pays=(line.step.context_for(pays[0]), line.step.context_for(pays[1])),
+        context_that_pays=None
+        if mean.slope_us <= 0
+        else (mean.step.context_for(pays[0]), mean.step.context_for(pays[1])),
     )

@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 from typing import Literal
 
 from analysis.findings.missing import Missing
 from analysis.model.kv_cache import bytes_per_token_per_gpu
 from analysis.model.levers import context_share, crossover_context, gain_of_slope
-from analysis.model.linearity import Linearity, linearity
+from analysis.model.linearity import POWER_BEND_PCT, Linearity, linearity
 from analysis.model.regression import Interval, PolynomialFit, Weights, fit_polynomial
 from analysis.model.roofline import bandwidth_slope_us, occupancy_ceiling
 from analysis.model.step_time import StepTime, throughput
@@ -17,6 +16,9 @@ from analysis.records.tables import SweepRow
 
 Axis = Literal["prompt", "mean"]
 AXES: tuple[Axis, ...] = ("prompt", "mean")
+REJECTED_BELOW = 0.05
+ENOUGH_POWER = 0.8
+"""A design that sees a bend less often than this leaves straightness undecided."""
 
 
 @dataclass(frozen=True)
@@ -153,8 +155,54 @@ class StepTimes:
     pooled: tuple[PooledSlope, ...]
     thread_blocks: int
     occupancy_limit: float | None
+    neighbour_slope_us: float | None
     wished_tokens: int
     far_tokens: int = 30_000
+
+    @property
+    def verdict(self) -> str:
+        """The chapter's answer in one sentence."""
+        line, name = self.main.prompt, self.main.series
+        slope = line.slope_ci95
+        between = f" ({slope[0]:.3g} to {slope[1]:.3g})" if slope else ""
+        return (
+            f"On prompt length, {name} fits step = {line.intercept_ms:.1f} ms + "
+            f"{line.slope_us:.3g}{between} us per token, n = {self.main.n}, 95 % confidence by t. "
+            f"{straightness(line)} The slope is {self.main.over_bandwidth:.3g} times what reading "
+            "the cache once would take."
+        )
+
+    @property
+    def crossover_prompt(self) -> float:
+        """Prompt length at which a doubled commit and a vanished slope are worth the same."""
+        return lever_crossover(self.main.prompt, 2.0)
+
+    @property
+    def crossover_mean(self) -> float:
+        """The same on the mean-context axis, where there is one."""
+        return lever_crossover(self.main.mean, 2.0)
+
+    @property
+    def occupancy_weighed(self) -> str:
+        """What too few thread blocks could explain of the gap to the bandwidth limit."""
+        if self.occupancy_limit is None or self.unexplained is None:
+            return "The number of multiprocessors is not known, so no occupancy ceiling is given."
+        ceiling = (
+            f"A kernel that walks the prefix serially in one block per sequence and head has "
+            f"{self.thread_blocks} blocks on each GPU here; that alone would explain a factor of "
+            f"at most {self.occupancy_limit:.1f} over the limit."
+        )
+        if self.unexplained <= 1:
+            return (
+                f"{ceiling} The measured factor is {self.main.over_bandwidth:.3g}, below that "
+                "ceiling: this kernel cannot be such a one, or reads less than the whole cache."
+            )
+        return (
+            f"{ceiling} The measured factor is {self.main.over_bandwidth:.3g}, still "
+            f"{self.unexplained:.0f} times more. Such a path is documented upstream for SGLang's "
+            "Triton verify (sgl-project/sglang pull requests 27382, 39316, 20604); that the server "
+            "of this case took it is an inference, and the rest stays unexplained."
+        )
 
     @property
     def unexplained(self) -> float | None:
@@ -213,10 +261,18 @@ def find(case: Case) -> StepTimes | Missing:
         series=series,
         compared=compared,
         pooled=_pooled(case),
+        neighbour_slope_us=_neighbour_slope(case, series[0]),
         thread_blocks=heads_per_rank,
         occupancy_limit=ceiling,
         wished_tokens=limits.wished_context_tokens or limits.context_tokens or longest,
     )
+
+
+def pooled(found: StepTimes | Missing) -> StepTimes | Missing:
+    """The finding, if any of its series has merely derived commit lengths."""
+    if isinstance(found, Missing) or found.pooled:
+        return found
+    return Missing("No speculative series of this case has merely derived commit lengths.")
 
 
 def fit_series(case: Case) -> tuple[SeriesFit, ...]:
@@ -227,6 +283,26 @@ def fit_series(case: Case) -> tuple[SeriesFit, ...]:
         if len({row.prompt_tokens for row in usable}) >= 3:
             fits.append(_fit(case, usable))
     return tuple(fits)
+
+
+def straightness(line: LineFit) -> str:
+    """What the data say of the line's straightness, in one sentence."""
+    evidence = line.linearity
+    if evidence is None or evidence.p is None or evidence.power is None:
+        return "Too few contexts to test whether it is straight."
+    if evidence.p < REJECTED_BELOW:
+        return (
+            f"A straight line is rejected (p = {evidence.p:.3f}), though by a bend of only "
+            f"{evidence.bend_pct:.1f} %."
+        )
+    if evidence.power < ENOUGH_POWER:
+        return (
+            f"Whether it is straight is undecided: this design would see a bend of "
+            f"{POWER_BEND_PCT:.0f} % only {100 * evidence.power:.0f} % of the time."
+        )
+    return (
+        f"A straight line is not rejected (p = {evidence.p:.2f}) by a design that would see a bend."
+    )
 
 
 def lever_gain(fit: LineFit, new_slope_us: float, context: float) -> float:
@@ -250,7 +326,10 @@ def tok_per_s(fit: LineFit, commit_length: float, context: float) -> float:
 
 
 def _groups(case: Case) -> list[list[SweepRow]]:
-    return [list(rows) for _, rows in groupby(case.sweep, key=lambda r: (r.series, r.repeat))]
+    groups: dict[tuple[str, str], list[SweepRow]] = {}
+    for row in case.sweep:
+        groups.setdefault((row.series, row.repeat), []).append(row)
+    return list(groups.values())
 
 
 def _fit(case: Case, rows: list[SweepRow]) -> SeriesFit:
@@ -284,6 +363,17 @@ def _fit(case: Case, rows: list[SweepRow]) -> SeriesFit:
         lines=lines,
         counted_slope_us=counted,
     )
+
+
+def _neighbour_slope(case: Case, main: SeriesFit) -> float | None:
+    """The slope of a neighbouring case with less, on speculation if it has that."""
+    for other in case.compared:
+        slopes = [p.slope_us for p in _pooled(other)] or [
+            fit.prompt.slope_us for fit in fit_series(other)
+        ]
+        if slopes and slopes[0] < main.prompt.slope_us:
+            return slopes[0]
+    return None
 
 
 def _pooled(case: Case) -> tuple[PooledSlope, ...]:

@@ -42,6 +42,19 @@ class Sweep:
     main: tuple[SweepPoint, ...]
 
     @property
+    def verdict(self) -> str:
+        """The chapter's answer in one sentence."""
+        exact = sum(p.commit_kind == "exact" for p in self.points)
+        read = sum(p.commit_kind == "measured" for p in self.points)
+        return (
+            f"Of {self.n} throughputs, {read} come with a commit length that was read from the "
+            f"server, {exact} with one that is 1 by definition, "
+            f"{self.n - read - exact - self.without_commit_count} with a derived one and "
+            f"{self.without_commit_count} with none. No step time was measured: each is commit "
+            "over throughput, so this sweep cannot test tok/s = commit / step."
+        )
+
+    @property
     def n(self) -> int:
         """Rows in the whole table."""
         return len(self.points)

@@ -11,7 +11,7 @@ from analysis.model.overhead import Decodes, OverheadFit, fit_overhead
 from analysis.model.regression import Weights
 from analysis.model.step_time import commit_for
 from analysis.records.case import Case
-from analysis.records.tables import TwoPointRow
+from analysis.records.tables import SweepRow, TwoPointRow
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,19 @@ class TwoPoints:
     ttft_s: float | None
 
     @property
+    def verdict(self) -> str:
+        """The chapter's answer in one sentence."""
+        above = sum(p.needed_on_prompt_axis > p.sweep_commit for p in self.points)
+        low, high = self.needed
+        agreement = "disagree" if above else "agree"
+        return (
+            f"The two measurements {agreement}: with the sweep's own step times, the two-point "
+            f"throughputs need {low:.1f} to {high:.1f} committed tokens per step, more than the "
+            f"sweep committed at {above} of {len(self.points)} contexts. Which of two "
+            "explanations holds is undecided."
+        )
+
+    @property
     def needed(self) -> tuple[float, float]:
         """Least and greatest commit length needed, on the prompt axis."""
         values = [p.needed_on_prompt_axis for p in self.points]
@@ -82,6 +95,49 @@ class TwoPoints:
         return min(values), max(values)
 
     @property
+    def overhead_weighed(self) -> str:
+        """What speaks for and against a fixed overhead in each sweep request."""
+        if not self.variants:
+            return (
+                "The sweep's output lengths are not all one known number, so no joint fit exists."
+            )
+        (low, high), (less, more) = self.overhead_s, self.residual_ratio
+        against = ""
+        if self.ttft_s is not None and self.ttft_share_pct is not None:
+            against = (
+                f" Against it: the account itself reads a time to first token of {self.ttft_s:g} "
+                f"s, {self.ttft_share_pct:.0f} % of the smallest overhead. If that figure holds "
+                "for the sweep's requests, prefill cannot be the overhead."
+            )
+        return (
+            f"For it: an overhead of {low:.1f} to {high:.1f} s per request leaves {less:.2f} to "
+            f"{more:.2f} of the scatter that remains without it, and moves the intercept to "
+            f"{self.intercept_ms[0]:.0f} to {self.intercept_ms[1]:.0f} ms (ranges over the choices "
+            f"above, not confidence intervals).{against}"
+        )
+
+    @property
+    def commits_weighed(self) -> str:
+        """What speaks for and against higher commits in the two-point runs."""
+        verified = published = ""
+        if self.verified_max is not None:
+            word = "would allow" if self.verified_max + 1 >= self.needed[1] else "would not allow"
+            verified = (
+                f" The account says that up to {self.verified_max} tokens are verified per step, "
+                f"which {word} it;"
+            )
+        if self.published_max is not None:
+            published = (
+                f" published drafters of this family reach {self.published_max:g} on real tasks."
+            )
+        return (
+            f"They would have to be {self.needed[0]:.1f} to {self.needed[1]:.1f} tokens per step "
+            f"(prompt axis) or {self.needed_mean[0]:.1f} to {self.needed_mean[1]:.1f} (mean axis)."
+            f"{verified} the sweep never committed more than {self.sweep_commit_max:g}."
+            f"{published[:1]}{published[1:].capitalize() if published else ''}"
+        )
+
+    @property
     def ttft_share_pct(self) -> float | None:
         """The account's time to first token as a share of the smallest overhead, per cent."""
         if self.ttft_s is None or self.overhead_s[0] <= 0:
@@ -97,7 +153,7 @@ def find(case: Case) -> TwoPoints | Missing:
     if isinstance(steps, Missing):
         return steps
     observation, speculation = case.facts.observation, case.facts.speculation
-    commits = [row.commit_length for row in case.sweep if row.commit_length is not None]
+    commits = [row.commit_length for row in _main_rows(case, steps.main) if row.commit_length]
     published = [row.commit_length for row in case.accept]
     verified = speculation.verified_tokens if speculation else None
     return TwoPoints(
@@ -117,25 +173,35 @@ def _needed(row: TwoPointRow, case: Case, main: SeriesFit) -> NeededCommit:
         context_tokens=row.context_tokens,
         tok_per_s=row.tok_per_s,
         token_ms=1000 / row.tok_per_s,
-        sweep_commit=_sweep_commit(case, row.context_tokens, "prompt"),
+        sweep_commit=_sweep_commit(case, main, row.context_tokens, "prompt"),
         needed_on_prompt_axis=commit_for(row.tok_per_s, on_prompt),
         needed_on_mean_axis=commit_for(row.tok_per_s, on_mean),
     )
 
 
-def _sweep_commit(case: Case, context: float, axis: Axis) -> float:
+def _main_rows(case: Case, main: SeriesFit) -> list[SweepRow]:
+    """The rows of the sweep that the main series was fitted to, in its order."""
+    return [
+        row
+        for row in case.sweep
+        if (row.series, row.repeat) == (main.series, main.repeat)
+        and row.commit_kind in ("measured", "exact")
+    ]
+
+
+def _sweep_commit(case: Case, main: SeriesFit, context: float, axis: Axis) -> float:
     """The sweep's commit length at a context: linear between its points, flat outside."""
-    rows = [row for row in case.sweep if row.commit_length is not None]
-    at = [row.prompt_tokens if axis == "prompt" else row.context_tokens or 0.0 for row in rows]
-    return float(np.interp(context, at, [row.commit_length or 0.0 for row in rows]))
+    commits = [row.commit_length or 0.0 for row in _main_rows(case, main)]
+    rising = sorted(zip(main.line(axis).contexts, commits, strict=True))
+    return float(np.interp(context, [at for at, _ in rising], [commit for _, commit in rising]))
 
 
 def _overheads(case: Case, main: SeriesFit) -> tuple[OverheadVariant, ...]:
-    outputs = {row.output_tokens for row in case.sweep}
+    rows = _main_rows(case, main)
+    outputs = {row.output_tokens for row in rows}
     output = outputs.pop()
     if output is None or outputs:
         return ()
-    rows = case.sweep
     variants = []
     for axis in step_time.AXES:
         sweep = Decodes(
@@ -146,7 +212,7 @@ def _overheads(case: Case, main: SeriesFit) -> tuple[OverheadVariant, ...]:
         contexts = [row.context_tokens for row in case.two_point]
         points = Decodes(
             contexts,
-            [_sweep_commit(case, context, axis) for context in contexts],
+            [_sweep_commit(case, main, context, axis) for context in contexts],
             [row.tok_per_s for row in case.two_point],
         )
         for weights in ("none", "relative"):

@@ -1,5 +1,7 @@
 """What a change is worth, as a factor on throughput, at a given context."""
 
+from math import inf
+
 from analysis.model.step_time import StepTime
 
 
@@ -12,8 +14,11 @@ def gain_of_slope(step: StepTime, new_slope_ms_per_token: float, context_tokens:
 def crossover_context(step: StepTime, drafter_gain: float) -> float:
     """Context at which a drafter worth ``drafter_gain`` and a vanished slope are worth the same.
 
-    Solves (a + b c) / a = gain. Below it the drafter wins, above it the kernel does.
+    Solves (a + b c) / a = gain. Below it the drafter wins, above it the kernel does; it is
+    infinite for a step that does not grow.
     """
+    if step.slope_ms_per_token <= 0:
+        return inf
     return step.context_for(drafter_gain * step.intercept_ms)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from analysis.model.regression import (
     Interval,
@@ -21,11 +21,15 @@ from analysis.model.regression import (
 
 POWER_BEND_PCT = 10.0
 """The bend that a design should be able to see; the power is given against it."""
+ROUNDING = 1e-12
+"""A scatter below this share of y is that of floating-point numbers and tests nothing."""
+CERTAIN = 1e6
+"""The power is 1 from here on; SciPy's noncentral F turns to NaN far above."""
 
 
 @dataclass(frozen=True)
 class Linearity:
-    """Evidence on straightness. Without a degree of freedom left, all but ``bend_pct`` is None.
+    """Evidence on straightness; without a degree of freedom or any scatter, ``bend_pct`` alone.
 
     ``f`` and ``p`` belong to the nested F test of the line against a quadratic. ``bend_pct`` is
     the largest gap inside the data between the fitted quadratic and the straight line between
@@ -50,21 +54,22 @@ def linearity(
     line = fit_polynomial(x, y, 1, weights)
     curve = fit_polynomial(x, y, 2, weights)
     bend = _Bend(curve)
-    if curve.dof < 1:
+    scale = 1.0 if weights == "relative" else float(np.max(np.abs(np.asarray(y, dtype=float))))
+    if curve.dof < 1 or curve.residual_variance <= (ROUNDING * scale) ** 2:
         return Linearity(None, None, bend.pct, None, None)
 
-    gained = line.residual_sum_of_squares - curve.residual_sum_of_squares
+    gained = max(0.0, line.residual_sum_of_squares - curve.residual_sum_of_squares)
     f = gained / curve.residual_variance
     half = t_quantile(curve.dof) * bend.standard_error
-    critical = stats.f.ppf(0.95, 1, curve.dof)
+    critical = float(special.fdtri(1, curve.dof, 0.95))
     curvature_for_bend = bend.curvature_for(POWER_BEND_PCT)
-    noncentrality = curvature_for_bend**2 / float(curve.covariance[2, 2])
+    noncentrality = min(CERTAIN, curvature_for_bend**2 / float(curve.covariance[2, 2]))
     return Linearity(
         f=f,
-        p=float(stats.f.sf(f, 1, curve.dof)),
+        p=float(special.fdtrc(1, curve.dof, f)),
         bend_pct=bend.pct,
         bend_ci95=(bend.pct - half, bend.pct + half),
-        power=float(stats.ncf.sf(critical, 1, curve.dof, noncentrality)),
+        power=float(1 - special.ncfdtr(1, curve.dof, noncentrality, critical)),
     )
 
 

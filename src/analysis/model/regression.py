@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 Weights = Literal["none", "relative"]
 Interval = tuple[float, float]
@@ -76,7 +76,7 @@ class PolynomialFit:
 
 def t_quantile(dof: int, level: float = 0.95) -> float:
     """Two-sided Student t quantile: 4.303 at 2 degrees of freedom and 95 %."""
-    return float(stats.t.ppf(0.5 + level / 2, dof))
+    return float(special.stdtrit(dof, 0.5 + level / 2))
 
 
 def fit_polynomial(

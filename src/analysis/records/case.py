@@ -3,12 +3,20 @@
 import tomllib
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from analysis import paths
 from analysis.errors import InputError
-from analysis.model.kv_cache import Parallelism
+from analysis.model.kv_cache import KvDtype, Parallelism
 from analysis.records.checked import Record, check
 from analysis.records.hardware import Gpu, find_gpu
 from analysis.records.inputs import read_text
@@ -41,9 +49,14 @@ class Layout(Record):
     tp: PositiveInt
     dcp: PositiveInt = 1
     dp_attention: bool = False
-    kv_dtype: str = "bf16"
+    kv_dtype: KvDtype = "bf16"
     pool_tokens: PositiveInt | None = None
     free_gb_per_gpu: PositiveFloat | None = None
+
+    @model_validator(mode="after")
+    def _ranks_go_together(self) -> Self:
+        self.parallelism()
+        return self
 
     def parallelism(self, dcp: int | None = None) -> Parallelism:
         """The layout's ranks, with another ``dcp`` if one is given."""
@@ -122,10 +135,11 @@ class Case:
             content = tomllib.loads(read_text(path))
         except tomllib.TOMLDecodeError as error:
             raise InputError(paths.relative(path), str(error), "TOML") from None
+        if content.get("format", FORMAT) != FORMAT:
+            raise InputError(
+                f"{paths.relative(path)}, format", repr(content["format"]), str(FORMAT)
+            )
         self.facts = check(CaseFacts, content, path)
-        if self.facts.format != FORMAT:
-            place = f"{paths.relative(path)}, format"
-            raise InputError(place, str(self.facts.format), str(FORMAT))
 
     @cached_property
     def sweep(self) -> list[SweepRow]:
@@ -184,10 +198,7 @@ class Case:
 def committed_cases() -> list[str]:
     """Names of the cases in ``data/cases``, the first case first."""
     names = sorted(path.parent.name for path in paths.CASES.glob("*/case.toml"))
-    return sorted(names, key=lambda name: name != FIRST_CASE)
-
-
-FIRST_CASE = "kimi-k26-sglang"
+    return sorted(names, key=lambda name: name != paths.FIRST_CASE)
 
 
 def load_case(name_or_path: str) -> Case:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -29,8 +29,18 @@ def check(model: type[R], values: Mapping[str, Any], path: Path, place: str = ""
         if first["type"] == "missing":
             raise InputError(where, "nothing", "a value") from None
         if first["type"] == "extra_forbidden":
-            known = ", ".join(model.model_fields)
+            known = ", ".join(_fields_beside(model, first["loc"]))
             raise InputError(where, "an unknown field", f"one of {known}") from None
         expected = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
         expected = expected.split(", unable to parse")[0]
         raise InputError(where, repr(first["input"])[:80], expected) from None
+
+
+def _fields_beside(model: type[Record], loc: tuple[int | str, ...]) -> list[str]:
+    """Names of the fields that are known where the last part of ``loc`` was found."""
+    for part in loc[:-1]:
+        if isinstance(part, str):
+            annotation = model.model_fields[part].annotation
+            inner = [t for t in (annotation, *get_args(annotation)) if isinstance(t, type)]
+            model = next(t for t in inner if issubclass(t, Record))
+    return list(model.model_fields)

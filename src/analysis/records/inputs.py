@@ -32,7 +32,7 @@ def read_bytes(path: Path) -> bytes:
         stage = paths.stage()
         if stage is not None:
             with (stage / "inputs.jsonl").open("a") as log:
-                log.write(json.dumps({"path": name, "sha256": sha}) + "\n")
+                log.write(json.dumps({"file": _file(path), "sha256": sha}) + "\n")
     return content
 
 
@@ -44,6 +44,13 @@ def read_text(path: Path) -> str:
         raise InputError(
             paths.relative(path), f"a byte that is not UTF-8 at {error.start}", "UTF-8 text"
         ) from None
+
+
+def _file(path: Path) -> str:
+    """A path from the project root; absolute outside it."""
+    resolved = path.resolve()
+    inside = resolved.is_relative_to(paths.ROOT)
+    return resolved.relative_to(paths.ROOT).as_posix() if inside else str(resolved)
 
 
 def seen() -> dict[str, str]:

@@ -84,7 +84,9 @@ def _parse(path: Path) -> ModelConfig:
         raise InputError(where, f"a JSON {type(content).__name__}", "an object")
     name = str(content.get("model", path.stem if path.stem != "config" else path.parent.name))
     facts = content.get("facts", content)
-    facts = facts.get("text_config", facts)
+    if not isinstance(facts, dict):
+        raise InputError(f"{where}, facts", f"a JSON {type(facts).__name__}", "an object")
+    facts = facts.get("text_config") or facts
     _refuse_unknown_layout(where, facts)
     notes = []
     layers = _whole(where, facts, "num_hidden_layers")
@@ -129,7 +131,7 @@ def _parse(path: Path) -> ModelConfig:
         attention=attention,
         dtype=DTYPES.get(dtype, "bf16"),
         attention_heads=heads,
-        max_position_embeddings=facts.get("max_position_embeddings"),
+        max_position_embeddings=_whole(where, facts, "max_position_embeddings", 0) or None,
         yarn_factor=rope.get("factor") if yarn else None,
         yarn_original_positions=rope.get("original_max_position_embeddings") if yarn else None,
         notes=tuple(notes),
@@ -153,7 +155,9 @@ def _refuse_unknown_layout(where: str, facts: dict[str, Any]) -> None:
 
 
 def _whole(where: str, facts: dict[str, Any], field: str, default: int | None = None) -> int:
-    value = facts.get(field, default)
+    value = facts.get(field)
+    if value is None and default is not None:
+        return default
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"{where}, {field}", repr(value), "a whole number above zero")
     return value

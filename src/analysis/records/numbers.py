@@ -77,6 +77,9 @@ def _value(path: Path, line: int, row: dict[str, str], name: str) -> float | Non
     parts = [_number(path, line, row, source) for source in _SOURCES[name]]
     if parts[0] is None or parts[1] is None:
         return None
+    if name == "step_ms" and parts[1] == 0:
+        place = f"{paths.relative(path)}:{line}, column tok_per_s"
+        raise InputError(place, row["tok_per_s"], "a number above zero")
     return _RULES[name](parts[0], parts[1])
 
 

@@ -5,7 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ValidationInfo,
+    field_validator,
+)
 
 from analysis import paths
 from analysis.errors import InputError
@@ -29,8 +37,17 @@ class SweepRow(Record):
     output_tokens: PositiveInt | None = None
     tok_per_s: PositiveFloat
     commit_length: CommitLength | None = None
-    commit_kind: Literal["measured", "exact", "derived"] | None = None
+    commit_kind: Literal["measured", "exact", "derived"] | None = Field(
+        default=None, validate_default=True
+    )
     source: str
+
+    @field_validator("commit_kind")
+    @classmethod
+    def _kind_beside_commit(cls, kind: str | None, info: ValidationInfo) -> str | None:
+        if "commit_length" in info.data and (info.data["commit_length"] is None) != (kind is None):
+            raise ValueError("commit_length and commit_kind, both or neither")
+        return kind
 
     @property
     def context_tokens(self) -> float | None:

@@ -1,0 +1,79 @@
+# Two commands matter: `make report` and `make test`. Both set up what they need.
+SHELL := /bin/sh
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+REPORT_READY := $(VENV)/report.ready
+TEST_READY := $(VENV)/test.ready
+
+.PHONY: help report test setup lint unit notebooks lock checksums environment benchmark clean
+
+help:
+	@echo 'make report      run every stale notebook, rebuild figures, values and build/report/index.html'
+	@echo 'make test        lint, types, layers, unit tests, nbval, report and browser checks'
+	@echo 'make setup       only .venv with the analysis command'
+	@echo 'make benchmark   time the full, the no-op and the one-change build against a plain loop'
+	@echo 'make lock        write requirements/*.lock again (needs uv)'
+	@echo 'make environment write environment.yml again from pyproject.toml'
+	@echo 'make checksums   write data/checksums.sha256 again'
+	@echo 'make clean       remove build/ and caches; .venv stays'
+
+setup: $(REPORT_READY)
+
+# The stamps depend on what decides the environment, and are written last.
+$(REPORT_READY): requirements/report.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "error: $$($(PYTHON) --version 2>&1) found; Python 3.11 or newer expected (make PYTHON=...)"; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo 'installing requirements/report.lock into $(VENV)'
+	@$(PIP) install --require-hashes --requirement requirements/report.lock
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(TEST_READY): requirements/test.lock $(REPORT_READY)
+	@echo 'installing requirements/test.lock into $(VENV)'
+	@$(PIP) install --require-hashes --requirement requirements/test.lock
+	@touch $@
+
+report: $(REPORT_READY)
+	@$(BIN)/analysis report
+
+test: lint unit notebooks
+
+lint: $(TEST_READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+unit: $(TEST_READY)
+	@$(BIN)/python tests/chromium.py
+	@$(BIN)/analysis report
+	$(BIN)/python -m pytest tests
+
+notebooks: $(TEST_READY)
+	$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-sanitize-with tests/nbval.cfg notebooks
+
+lock: requirements/build.in pyproject.toml
+	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
+	  --python-version 3.11 --extra report pyproject.toml requirements/build.in --output-file requirements/report.lock
+	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
+	  --python-version 3.11 --extra report --extra test --constraint requirements/report.lock \
+	  pyproject.toml requirements/build.in --output-file requirements/test.lock
+
+environment: $(REPORT_READY)
+	@$(BIN)/python -m analysis.report.environment > environment.yml.partial && mv environment.yml.partial environment.yml
+
+checksums:
+	@cd data && find . -type f ! -name README.md ! -name checksums.sha256 | sed 's|^\./||' | LC_ALL=C sort \
+	  | xargs sha256sum > checksums.sha256.partial && mv checksums.sha256.partial checksums.sha256
+
+benchmark: $(REPORT_READY)
+	$(BIN)/python benchmarks/build.py
+
+clean:
+	rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,58 @@
+"""``analysis report``."""
+
+import os
+from pathlib import Path
+
+import click
+
+from analysis import paths
+from analysis.errors import InputError
+from analysis.report import pages, runner
+
+
+@click.command()
+@click.option("--case", "case", help="another case folder; its report goes to build/cases")
+@click.option("--notebook", help="one notebook only, such as 03-step-time-model")
+@click.option("-p", "given", multiple=True, metavar="NAME=JSON", help="a notebook parameter")
+@click.option("--force", is_flag=True, help="run also what is up to date")
+@click.option("--jobs", type=click.IntRange(min=1), help="notebooks at once  [default: cores]")
+def report(
+    case: str | None, notebook: str | None, given: tuple[str, ...], force: bool, jobs: int | None
+) -> None:
+    """Run every stale notebook on every committed case, rebuild figures, values and pages."""
+    from analysis.report.parameters import parse
+
+    parameters = parse(given)
+    if case is None and parameters:
+        raise InputError("-p", "parameters without --case", "--case, so that the report stays")
+    cases, first, target = _cases(case)
+    with runner.only_one():
+        tasks = runner.plan(cases, first, target, notebook, parameters)
+        try:
+            changed = runner.build(tasks, force, jobs or os.cpu_count() or 1, click.echo)
+        except runner.RunFailedError as error:
+            raise InputError("report", f"a failed run: {error}", "every cell to run") from None
+        if notebook is None:
+            changed += runner.prune(tasks)
+            runner.merge_values(tasks, target.figures / "values.json")
+            page = pages.refresh(tasks, target, force)
+            click.echo(f"{os.path.relpath(page)} is up to date")
+    for name in sorted({p.stem for p in changed if p.is_relative_to(target.figures)}):
+        click.echo(f"changed: figure {name}")
+
+
+def _cases(case: str | None) -> tuple[dict[str, str], str, runner.Target]:
+    """Case names to the parameter that names them, the first case, and where results go."""
+    names = sorted(path.parent.name for path in paths.CASES.glob("*/case.toml"))
+    first = paths.FIRST_CASE
+    names.sort(key=lambda name: name != first)
+    if case is None:
+        return {name: name for name in names}, first, runner.COMMITTED
+    folder = Path(case)
+    if (folder / "case.toml").is_file():
+        folder = folder.resolve()
+        return {folder.name: str(folder)}, first, runner.target_for(folder.name)
+    if case in names:
+        return {case: case}, first, runner.target_for(case)
+    expected = f"one of {', '.join(names)}, or a folder with a case.toml"
+    raise InputError("--case", repr(case), expected)

@@ -1,0 +1,1 @@
+"""From findings to what people read: figures, values, notebooks run, pages, citations."""

@@ -1,0 +1,126 @@
+"""How every column of a shown table is headed and formatted: the one place for units and digits."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+LABELS: dict[str, tuple[str, str]] = {
+    "axis": ("context axis", "{}"),
+    "bandwidth_us": ("bandwidth limit (us/token)", "{:.4f}"),
+    "bend_ci95": ("bend, 95 % confidence (%)", "{:.0f}"),
+    "bend_pct": ("bend (%)", "{:.1f}"),
+    "break_even": ("break-even commit (tokens/step)", "{:.1f}"),
+    "bytes_per_token": ("B per token and GPU", "{:,.0f}"),
+    "cell": ("decided in", "{}"),
+    "claim": ("claim", "{}"),
+    "commit_for_observed": ("commit that gives the observation", "{:.2f}"),
+    "commit_kind": ("commit is", "{}"),
+    "commit_length": ("commit (tokens/step)", "{:.3g}"),
+    "condition": ("condition, or what would decide", "{}"),
+    "context_for_observed": ("context that gives the observation (tokens)", "{:,.0f}"),
+    "context_tokens": ("context (tokens)", "{:,.0f}"),
+    "counted_slope_us": ("slope on counted prompts (us/token)", "{:.4f}"),
+    "dcp": ("DCP", "{:.0f}"),
+    "error_pct": ("printed / predicted - 1 (%)", "{:.3f}"),
+    "evidence": ("evidence", "{}"),
+    "extra_gib": ("GiB beyond the pool", "{:.2f}"),
+    "f": ("F", "{:.2f}"),
+    "fact": ("what", "{}"),
+    "fits_after": ("fits if free was read after the pool", "{}"),
+    "fits_before": ("fits if free was read before the pool", "{}"),
+    "gain": ("factor on tok/s", "{:.2f}"),
+    "id": ("id", "{}"),
+    "intercept_ci95": ("95 % confidence (ms)", "{:.1f}"),
+    "intercept_ms": ("intercept (ms)", "{:.2f}"),
+    "interval": ("range of commits", "{:.3g}"),
+    "interval_text": ("interval", "{}"),
+    "kv_dtype": ("KV dtype", "{}"),
+    "label": ("reading of the context", "{}"),
+    "layout": ("layout", "{}"),
+    "lever": ("lever", "{}"),
+    "limit_ratio": ("slope / limit", "{:.1f}"),
+    "line_ms": ("line (ms)", "{:,.0f}"),
+    "max_gib": ("GiB at the model's limit", "{:.2f}"),
+    "model": ("model", "{}"),
+    "n": ("n", "{:.0f}"),
+    "needed_mean": ("commit needed, mean axis", "{:.1f}"),
+    "needed_prompt": ("commit needed, prompt axis", "{:.1f}"),
+    "overhead_s": ("overhead per request (s)", "{:.2f}"),
+    "p": ("p of the F test", "{:.3f}"),
+    "pool_gib": ("GiB that the pool takes", "{:.2f}"),
+    "power": ("power against a 10 % bend", "{:.2f}"),
+    "predicted_tok_per_s": ("predicted (tok/s)", "{:.1f}"),
+    "prediction_interval95": ("95 % prediction (tok/s)", "{:.1f}"),
+    "printed_gib": ("printed (GiB)", "{:.2f}"),
+    "prompt_tokens": ("prompt (tokens)", "{:,.0f}"),
+    "quadratic_ms": ("quadratic (ms)", "{:,.0f}"),
+    "repeat": ("repeat", "{}"),
+    "residual_ratio": ("scatter with / without overhead", "{:.2f}"),
+    "rms": ("scatter with overhead", "{:.3g}"),
+    "series": ("series", "{}"),
+    "slope_ci95": ("95 % confidence (us/token)", "{:.4g}"),
+    "slope_us": ("slope (us/token)", "{:.4g}"),
+    "source": ("source", "{}"),
+    "step_ms": ("step (ms)", "{:.2f}"),
+    "sweep_commit": ("the sweep's commit there", "{:.2f}"),
+    "tok_per_s": ("throughput (tok/s)", "{:.1f}"),
+    "token_ms": ("time per token (ms)", "{:.2f}"),
+    "tokens": ("tokens", "{:,.0f}"),
+    "value": ("value", "{}"),
+    "verdict": ("verdict", "{}"),
+    "weighted_quadratic_ms": ("weighted quadratic (ms)", "{:,.0f}"),
+    "weights": ("weights", "{}"),
+    "wished_gb": ("GB at the wished context", "{:.2f}"),
+    "wished_gib": ("GiB at the wished context", "{:.2f}"),
+}
+"""Column name to heading and format. A column without an entry is an error, not a guess."""
+
+
+CELL = re.compile(r"(\d\d-[a-z-]+)#([a-z-]+)")
+VERDICT = re.compile(
+    r"<td>(given|reproduced|consistent|contradicted|undecided|not testable here)</td>"
+)
+CLAIM = re.compile(r"<td>(S\d\d)</td>")
+
+
+def is_interval(value: Any) -> bool:
+    """Whether a value is a pair of numbers."""
+    return isinstance(value, tuple | list) and len(value) == 2 and not isinstance(value[0], str)
+
+
+def readable(value: Any, form: str) -> str:
+    """One cell or one value in prose: an interval as 'low to high', undefined as a dash."""
+    if value is None or (isinstance(value, float) and pd.isna(value)):
+        return "–"
+    if is_interval(value):
+        return f"{readable(value[0], form)} to {readable(value[1], form)}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return form.format(value)
+
+
+def to_html(table: pd.DataFrame, caption: str) -> str:
+    """An accessible table: a caption, headings with units, no index column."""
+    forms: dict[Any, Callable[[Any], str]] = {
+        LABELS[name][0]: lambda value, form=LABELS[name][1]: readable(value, form)  # type: ignore[misc]
+        for name in table.columns
+    }
+    shown = table.rename(columns={name: LABELS[name][0] for name in table.columns}).astype(object)
+    html = CLAIM.sub(
+        r'<td id="claim-\1">\1</td>',
+        str(shown.to_html(index=False, border=0, formatters=forms, justify="left", na_rep="–")),
+    )
+    html = VERDICT.sub(r'<td><span class="verdict">\1</span></td>', html)
+    html = CELL.sub(r'<a href="\1.ipynb#\2">\1</a>', html)
+    return html.replace("<thead>", f"<caption>{caption}</caption>\n  <thead>", 1)
+
+
+def to_text(table: pd.DataFrame) -> str:
+    """The same table as plain text."""
+    shown = {
+        LABELS[name][0]: [readable(value, LABELS[name][1]) for value in table[name]]
+        for name in table.columns
+    }
+    return str(pd.DataFrame(shown).to_string(index=False))

@@ -1,0 +1,1 @@
+"""Plots: each takes an axis and a table, and computes nothing."""

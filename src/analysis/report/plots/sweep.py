@@ -1,0 +1,88 @@
+"""Plots of the context sweep and of the two-point decode."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+
+from analysis.report.style import BLUE, COLOURS, GREY, MARKERS, ORANGE, QUIET, linear_contexts
+
+
+def sweep_panels(axes: Sequence[Axes], table: pd.DataFrame) -> Sequence[Axes]:
+    """Throughput, commit and step over prompt length, side by side; derived values hollow."""
+    names = list(dict.fromkeys(table.series))
+    palette = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
+    markers = {name: MARKERS[i % len(MARKERS)] for i, name in enumerate(names)}
+    for axis, (column, label) in zip(
+        axes,
+        (
+            ("tok_per_s", "throughput (tok/s)\nas published"),
+            ("commit_length", "commit (tokens/step)"),
+            ("step_ms", "step (ms)\nderived: commit / throughput"),
+        ),
+        strict=True,
+    ):
+        known = table[table[column].notna()] if column in table else table.head(0)
+        sns.scatterplot(
+            data=known,
+            x="prompt_tokens",
+            y=column,
+            hue="series",
+            style="series",
+            palette=palette,
+            markers=markers,
+            ax=axis,
+            legend=axis is axes[0] and len(names) > 1,
+            s=36,
+        )
+        if column == "step_ms":
+            for collection in axis.collections:
+                collection.set_facecolor("none")
+                collection.set_edgecolor(QUIET if len(names) > 1 else BLUE)
+                collection.set_linewidth(1.3)
+        axis.set_title(label, fontsize=9)
+        axis.set_ylabel("")
+        axis.set_xlabel("prompt (tokens)")
+        axis.set_ylim(0, axis.get_ylim()[1] * 1.06)
+        linear_contexts(axis)
+        axis.set_xlim(-0.05 * known.prompt_tokens.max(), 1.08 * known.prompt_tokens.max())
+    if len(names) > 1:
+        handles, labels = axes[0].get_legend_handles_labels()
+        legend = axes[0].get_legend()
+        if legend is not None:
+            legend.remove()
+        axes[0].figure.legend(
+            handles, labels, fontsize=8, frameon=False, loc="outside lower center", ncols=4
+        )
+    return axes
+
+
+def needed_commits(axis: Axes, table: pd.DataFrame) -> Axes:
+    """Commit that the two-point throughputs need, on both axes, beside the sweep's own."""
+    x = table.context_tokens
+    axis.vlines(x, table.needed_mean, table.needed_prompt, color=ORANGE, lw=4, alpha=0.35)
+    axis.plot(
+        x,
+        table.needed_prompt,
+        MARKERS[1],
+        color=ORANGE,
+        label="needed, steps of the prompt-axis fit",
+    )
+    axis.plot(
+        x,
+        table.needed_mean,
+        MARKERS[1],
+        color=ORANGE,
+        mfc="white",
+        label="needed, steps of the mean-axis fit",
+    )
+    axis.plot(x, table.sweep_commit, MARKERS[0], color=BLUE, label="committed in the sweep there")
+    axis.plot(x, table.sweep_commit, "-", color=GREY, lw=0.8, zorder=0)
+    axis.set_ylim(0, 1.15 * float(table.needed_prompt.max()))
+    linear_contexts(axis)
+    axis.set_xlim(-120, 1.05 * float(x.max()))
+    axis.set_xlabel("context of the two-point decode (tokens)")
+    axis.set_ylabel("commit (tokens/step)")
+    axis.legend(frameon=False, loc="lower right", fontsize=8)
+    return axis

@@ -1,0 +1,1 @@
+"""The pages: executed notebooks through nbconvert, wrapped, with every file that they link."""

@@ -1,0 +1,138 @@
+"""One look for all figures: safe for every kind of colour vision, legible in grey."""
+
+from math import log10
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+COLOURS = mpl.color_sequences["petroff6"]
+BLUE, ORANGE, RED, PURPLE, GREY, VIOLET = COLOURS
+INK = "#222222"
+QUIET = "#6b6b6b"
+MARKERS = ("o", "D", "s", "^", "v", "P")
+DASHES = ("-", "--", ":", "-.")
+
+RC: dict[Any, Any] = {
+    "axes.edgecolor": QUIET,
+    "axes.labelcolor": INK,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "figure.constrained_layout.use": True,
+    "figure.dpi": 150,
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 6,
+    "savefig.dpi": 150,
+    "savefig.facecolor": "white",
+    "svg.fonttype": "path",
+    "svg.hashsalt": "speculative-decoding-report",
+    "text.color": INK,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+}
+
+WIDTH = 7.2
+"""Inches: a document column at full size, half a slide."""
+
+
+def new_figure(width: float = WIDTH, height: float = 4.0) -> Figure:
+    """An empty figure in this style, without pyplot's global state."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def short_tokens(value: float, _: object = None) -> str:
+    """Tokens as people say them: 512, 2k, 128k (1k = 1024 where it is a power of two)."""
+    if value >= 1024 and value % 1024 == 0:
+        return f"{value / 1024:g}k"
+    if value >= 1000 and value % 1000 == 0:
+        return f"{value / 1000:g}k"
+    return f"{value:g}"
+
+
+def log2_contexts(axis: Axes, low: float, high: float) -> None:
+    """A log2 context axis with ticks at powers of two, not exponents."""
+    axis.set_xscale("log", base=2)
+    axis.set_xlim(low, high)
+    ticks = [2.0**k for k in range(4, 21) if low <= 2.0**k <= high]
+    axis.xaxis.set_major_locator(FixedLocator(ticks[:: max(1, (len(ticks) + 6) // 7)]))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(FuncFormatter(short_tokens))
+
+
+def linear_contexts(axis: Axes) -> None:
+    """A linear context axis from zero, in thousands of tokens."""
+    axis.set_xlim(left=0)
+    axis.locator_params(axis="x", nbins=5)
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v / 1000:g}k" if v else "0"))
+
+
+def legend_below(axis: Axes, columns: int = 2) -> None:
+    """A legend under the axis, where it can hide nothing."""
+    axis.legend(
+        frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns
+    )
+
+
+def log_values(axis: Axes, low: float, high: float) -> None:
+    """A log y axis with plain numbers at 1, 2, 5 of each decade."""
+    axis.set_yscale("log")
+    axis.set_ylim(low, high)
+    ticks = [m * 10.0**k for k in range(-6, 7) for m in (1, 2, 5) if low <= m * 10.0**k <= high]
+    axis.yaxis.set_major_locator(FixedLocator(ticks))
+    axis.yaxis.set_minor_locator(NullLocator())
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def plain_log_x(axis: Axes) -> None:
+    """A log x axis with plain numbers at whole decades."""
+    axis.set_xscale("log")
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.xaxis.set_minor_locator(NullLocator())
+
+
+def spread(wanted: list[float], gap: float) -> list[float]:
+    """Positions near ``wanted`` that keep at least ``gap`` apart, in the same order."""
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    placed = [wanted[i] for i in order]
+    for _ in range(200):
+        moved = False
+        for i in range(len(placed) - 1):
+            short = gap - (placed[i + 1] - placed[i])
+            if short > 1e-9:
+                placed[i] -= short / 2
+                placed[i + 1] += short / 2
+                moved = True
+        if not moved:
+            break
+    result = [0.0] * len(wanted)
+    for position, index in zip(placed, order, strict=True):
+        result[index] = position
+    return result
+
+
+def label_ends(axis: Axes, ends: list[tuple[float, str, Any]]) -> None:
+    """Direct labels at the right end of a log axis, pushed apart where they would touch."""
+    low, high = axis.get_ylim()
+    gap = 0.045 * log10(high / low)
+    right = axis.get_xlim()[1]
+    for place, (_, name, colour) in zip(
+        spread([log10(end[0]) for end in ends], gap), ends, strict=True
+    ):
+        axis.annotate(
+            name,
+            (right, 10**place),
+            (5, 0),
+            textcoords="offset points",
+            va="center",
+            color=colour,
+            fontsize=8,
+            annotation_clip=False,
+        )

@@ -1,0 +1,29 @@
+"""What is known of a deployment, as a table."""
+
+import pandas as pd
+
+from analysis.records.case import Case
+
+
+def facts(case: Case) -> pd.DataFrame:
+    """One row a fact, with undefined facts left out."""
+    known = case.facts
+    layout = known.layout
+    rows = {
+        "model": case.model.name,
+        "attention": f"{case.model.attention}, {case.model.cache.layers} layers",
+        "GPUs": f"{layout.gpus} x {known.gpu}",
+        "engine": f"{known.engine.name} {known.engine.version or '(version not given)'}",
+        "parallelism": f"TP {layout.tp}, DCP {layout.dcp}, "
+        f"DP attention {'on' if layout.dp_attention else 'off'}",
+        "KV dtype": layout.kv_dtype,
+        "KV pool": layout.pool_tokens and f"{layout.pool_tokens:,} tokens",
+        "context limit": known.limits.context_tokens and f"{known.limits.context_tokens:,} tokens",
+        "wished context": known.limits.wished_context_tokens
+        and f"{known.limits.wished_context_tokens:,} tokens",
+        "speculation": known.speculation and known.speculation.method,
+        "source": known.source,
+    }
+    return pd.DataFrame(
+        [{"fact": name, "value": str(value)} for name, value in rows.items() if value]
+    )

@@ -69,7 +69,7 @@ environment: $(REPORT_READY)
 	@$(BIN)/python -m analysis.report.environment > environment.yml.partial && mv environment.yml.partial environment.yml
 
 checksums:
-	@cd data && find . -type f ! -name README.md ! -name checksums.sha256 | sed 's|^\./||' | LC_ALL=C sort \
+	@cd data && find . -type f ! -name README.md ! -name 'checksums.sha256*' | sed 's|^\./||' | LC_ALL=C sort \
 	  | xargs sha256sum > checksums.sha256.partial && mv checksums.sha256.partial checksums.sha256
 
 benchmark: $(REPORT_READY)

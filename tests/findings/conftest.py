@@ -40,7 +40,7 @@ def alter(tmp_path: Path) -> Alter:
     ``alter({"case.toml": [(old, new), ...], "sweep.csv": "whole text"})``; ``None`` removes one.
     """
 
-    def altered(changes: dict[str, str | None | list[tuple[str, str]]]) -> Findings:
+    def altered(changes: dict[str, str | list[tuple[str, str]] | None]) -> Findings:
         folder = tmp_path / "cases" / "altered"
         shutil.copytree(paths.CASES / "kimi-k26-sglang", folder)
         shutil.copytree(paths.VALIDATION, tmp_path / "validation")

@@ -145,11 +145,10 @@ def step_row(series: str, context: int, step_ms: float, kind: str = "measured") 
 
 def test_interleaved_rows_of_two_series_are_fitted_apart(alter) -> None:
     contexts = (4000, 0, 2000, 1000)
-    mixed = [
-        r
-        for c in contexts
-        for r in (step_row("a", c, 30 + 0.02 * c), ("b", *step_row("b", c, 50 + 0.01 * c)[1:]))
-    ]
+    mixed = []
+    for context in contexts:
+        mixed.append(step_row("a", context, 30 + 0.02 * context))
+        mixed.append(step_row("b", context, 50 + 0.01 * context))
     steps = alter({"sweep.csv": rows(*mixed), "two_point.csv": None}).steps
     fits = {fit.series: fit.prompt for fit in steps.series}
     assert {name: fit.slope_us for name, fit in fits.items()} == pytest.approx({"a": 20, "b": 10})

@@ -34,18 +34,12 @@ def test_plain_decoding_is_that_of_the_same_engine_at_batch_1(sglang: Findings) 
 
 def test_plain_decoding_of_another_engine_is_not_taken(alter) -> None:
     engine = ('name = "SGLang"  ', 'name = "vLLM"  ')
-    assert plain_token_ms(alter({"case.toml": [engine]}).case) == pytest.approx(2 * (1000 / 44.4,))
-    assert plain_token_ms(load_without_plain(alter)) is None
+    only = 1000 / 44.4
+    assert plain_token_ms(alter({"case.toml": [engine]}).case) == pytest.approx((only, only))
 
 
-def load_without_plain(alter):
-    import shutil
-
-    from analysis.records.case import load_case
-
-    case = load_case("kimi-k26-vllm")
-    assert shutil
-    return case
+def test_a_case_that_refers_to_no_plain_decoding_has_none(vllm: Findings) -> None:
+    assert plain_token_ms(vllm.case) is None
 
 
 def test_break_even_of_a_point_is_its_step_over_the_plain_token_time(sglang: Findings) -> None:

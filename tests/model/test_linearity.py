@@ -128,8 +128,9 @@ def test_less_noise_gives_more_power_between_5_per_cent_and_1(noise, quieter) ->
     assert powers[0] <= powers[1] + 1e-9
 
 
-def test_a_design_with_hardly_any_noise_has_a_power_of_one_and_not_nan() -> None:
-    assert linearity(X, LINE + 1e-8 * NOISE).power == pytest.approx(1)
+@pytest.mark.parametrize("scatter", [0.1758, 0.0879, 1e-3, 1e-5, 1e-8])
+def test_a_design_with_hardly_any_noise_has_a_power_of_one_and_not_nan(scatter: float) -> None:
+    assert linearity(X, LINE + scatter * NOISE).power == pytest.approx(1)
 
 
 def test_four_points_of_the_first_case_have_almost_no_power() -> None:

@@ -1,5 +1,7 @@
 """``analysis kv``."""
 
+from math import isfinite
+
 import click
 
 from analysis.cli.output import json_option, show
@@ -38,6 +40,8 @@ def kv(
     """KV cache of a model: bytes per token on each GPU, and what TOKENS or a pool make of it."""
     if tokens is not None and pool_gib is not None:
         raise InputError("--tokens and --pool-gib", "both", "one of them")
+    if pool_gib is not None and not isfinite(pool_gib):
+        raise InputError("--pool-gib", str(pool_gib), "a finite number")
     model = load_model(name)
     dtype = ALIASES.get(kv_dtype, kv_dtype) or model.dtype
     try:

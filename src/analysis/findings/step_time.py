@@ -349,8 +349,8 @@ def _fit(case: Case, rows: list[SweepRow]) -> SeriesFit:
         case.model.cache, case.facts.layout.kv_dtype, case.facts.layout.parallelism(first.dcp)
     )
     counted = None
-    if any(row.counted_prompt_tokens is not None for row in rows):
-        tokens = [row.counted_prompt_tokens or row.prompt_tokens for row in rows]
+    if all(row.counted_prompt_tokens is not None for row in rows if row.prompt_tokens):
+        tokens = [row.counted_prompt_tokens or 0 for row in rows]
         counted = 1000 * fit_polynomial(tokens, steps).coefficients[1]
     return SeriesFit(
         case=case.name,

@@ -7,6 +7,7 @@ matters.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan
 
 import numpy as np
 from scipy import special
@@ -24,7 +25,7 @@ POWER_BEND_PCT = 10.0
 ROUNDING = 1e-12
 """A scatter below this share of y is that of floating-point numbers and tests nothing."""
 CERTAIN = 1e6
-"""The power is 1 from here on; SciPy's noncentral F turns to NaN far above."""
+"""A noncentrality beyond which the power is 1, whatever the degrees of freedom."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,14 @@ def linearity(
     critical = float(special.fdtri(1, curve.dof, 0.95))
     curvature_for_bend = bend.curvature_for(POWER_BEND_PCT)
     noncentrality = min(CERTAIN, curvature_for_bend**2 / float(curve.covariance[2, 2]))
+    missed = float(special.ncfdtr(1, curve.dof, noncentrality, critical))
     return Linearity(
         f=f,
         p=float(special.fdtrc(1, curve.dof, f)),
         bend_pct=bend.pct,
         bend_ci95=(bend.pct - half, bend.pct + half),
-        power=float(1 - special.ncfdtr(1, curve.dof, noncentrality, critical)),
+        # SciPy 1.17.1 gives NaN at some noncentralities above 1000, where all is seen.
+        power=1.0 if isnan(missed) else 1 - missed,
     )
 
 

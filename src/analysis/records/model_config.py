@@ -98,6 +98,8 @@ def _parse(path: Path) -> ModelConfig:
         if facts.get("index_head_dim"):
             indexer = _whole(where, facts, "index_head_dim") + INDEXER_SCALE_BYTES
             notes.append(f"a sparse-attention indexer adds {indexer} B per token and layer")
+            if len(set(facts.get("indexer_types") or [])) > 1:
+                notes.append("the config shares indexers between layers: an upper bound")
         cache = LatentCache(
             layers,
             _whole(where, facts, "kv_lora_rank"),

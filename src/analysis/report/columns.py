@@ -1,7 +1,7 @@
 """How every column of a shown table is headed and formatted: the one place for units and digits."""
 
 import re
-from collections.abc import Callable
+from html import escape
 from typing import Any
 
 import pandas as pd
@@ -14,23 +14,22 @@ LABELS: dict[str, tuple[str, str]] = {
     "break_even": ("break-even commit (tokens/step)", "{:.1f}"),
     "bytes_per_token": ("B per token and GPU", "{:,.0f}"),
     "cell": ("decided in", "{}"),
-    "claim": ("claim", "{}"),
+    "claim": ("claim and its value", "{}"),
     "commit_for_observed": ("commit that gives the observation", "{:.2f}"),
     "commit_kind": ("commit is", "{}"),
     "commit_length": ("commit (tokens/step)", "{:.3g}"),
-    "condition": ("condition, or what would decide", "{}"),
     "context_for_observed": ("context that gives the observation (tokens)", "{:,.0f}"),
     "context_tokens": ("context (tokens)", "{:,.0f}"),
     "counted_slope_us": ("slope on counted prompts (us/token)", "{:.4f}"),
     "dcp": ("DCP", "{:.0f}"),
     "error_pct": ("printed / predicted - 1 (%)", "{:.3f}"),
-    "evidence": ("evidence", "{}"),
+    "evidence": ("evidence and condition", "{}"),
     "extra_gib": ("GiB beyond the pool", "{:.2f}"),
     "f": ("F", "{:.2f}"),
     "fact": ("what", "{}"),
     "fits_after": ("fits if free was read after the pool", "{}"),
     "fits_before": ("fits if free was read before the pool", "{}"),
-    "gain": ("factor on tok/s", "{:.2f}"),
+    "gain": ("times as many tok/s", "{:.2f}"),
     "id": ("id", "{}"),
     "intercept_ci95": ("95 % confidence (ms)", "{:.1f}"),
     "intercept_ms": ("intercept (ms)", "{:.2f}"),
@@ -79,10 +78,7 @@ LABELS: dict[str, tuple[str, str]] = {
 
 
 CELL = re.compile(r"(\d\d-[a-z-]+)#([a-z-]+)")
-VERDICT = re.compile(
-    r"<td>(given|reproduced|consistent|contradicted|undecided|not testable here)</td>"
-)
-CLAIM = re.compile(r"<td>(S\d\d)</td>")
+CLAIM = re.compile(r"S\d\d")
 
 
 def is_interval(value: Any) -> bool:
@@ -102,19 +98,34 @@ def readable(value: Any, form: str) -> str:
 
 
 def to_html(table: pd.DataFrame, caption: str) -> str:
-    """An accessible table: a caption, headings with units, no index column."""
-    forms: dict[Any, Callable[[Any], str]] = {
-        LABELS[name][0]: lambda value, form=LABELS[name][1]: readable(value, form)  # type: ignore[misc]
-        for name in table.columns
-    }
-    shown = table.rename(columns={name: LABELS[name][0] for name in table.columns}).astype(object)
-    html = CLAIM.sub(
-        r'<td id="claim-\1">\1</td>',
-        str(shown.to_html(index=False, border=0, formatters=forms, justify="left", na_rep="–")),
+    """An accessible table: a caption, headings with units, no index column.
+
+    Each cell names its heading, so that a narrow screen can stack a row as a card.
+    """
+    head = "".join(f'<th scope="col">{escape(LABELS[name][0])}</th>' for name in table.columns)
+    rows = [
+        "".join(_cell(name, value) for name, value in row.items())
+        for row in table.astype(object).to_dict("records")
+    ]
+    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+    return (
+        f"<table>\n<caption>{escape(caption)}</caption>\n"
+        f"<thead>\n<tr>{head}</tr>\n</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
     )
-    html = VERDICT.sub(r'<td><span class="verdict">\1</span></td>', html)
-    html = CELL.sub(r'<a href="\1.ipynb#\2">\1</a>', html)
-    return html.replace("<thead>", f"<caption>{caption}</caption>\n  <thead>", 1)
+
+
+def _cell(name: Any, value: Any) -> str:
+    label, form = LABELS[name]
+    shown = escape(readable(value, form))
+    known = shown != "–"
+    if name == "verdict":
+        shown = f'<span class="verdict {shown.replace(" ", "-")}">{shown}</span>'
+    elif name == "cell":
+        shown = CELL.sub(r'<a href="\1.ipynb#\2">\1</a>', shown)
+    kind = "number" if form != "{}" else "text"
+    claim = f' id="claim-{shown}"' if name == "id" and CLAIM.fullmatch(shown) else ""
+    empty = "" if known else " empty"
+    return f'<td{claim} class="{kind}{empty}" data-label="{escape(label)}">{shown}</td>'
 
 
 def to_text(table: pd.DataFrame) -> str:

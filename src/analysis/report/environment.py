@@ -19,7 +19,8 @@ def environment(pyproject: Path) -> str:
     conda = [_renamed(item) for item in wanted if _name(item) not in NOT_ON_CONDA]
     pip = [item for item in wanted if _name(item) in NOT_ON_CONDA]
     lines = [
-        "# Written by `make environment` from pyproject.toml; do not edit. The lock that the figures",
+        "# Written by `make environment` from pyproject.toml; do not edit. "
+        "The lock that the figures",
         "# are promised for is requirements/report.lock; conda resolves its own versions.",
         f"name: {project['name']}",
         "channels:",

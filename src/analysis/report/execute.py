@@ -22,8 +22,12 @@ PARTIAL = "notebook.partial.ipynb"
 QUIET_KERNEL = ["--IPKernelApp.log_level=50", "--HistoryManager.enabled=False"]
 
 
-def start_worker(parent: int) -> None:
-    """End this worker when its parent is gone, so that a killed build leaves no one behind."""
+def start_worker(parent: int, temporary: str) -> None:
+    """End this worker when its parent is gone, so that a killed build leaves no one behind.
+
+    What it makes for a while goes into ``temporary``, which the parent removes.
+    """
+    tempfile.tempdir = temporary
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -54,7 +58,8 @@ def run(notebook: Path, parameters: dict[str, Any], stage: Path) -> list[str]:
                 extra_arguments=QUIET_KERNEL,
             )
         except PapermillExecutionError as error:
-            return [f"cell {error.cell_index}: {error.ename}: {error.evalue}"]
+            found = normalise.faults(json.loads(partial.read_text()))
+            return found or [f"{error.ename}: {error.evalue}"]
         except (DeadKernelError, RuntimeError, OSError) as error:
             return [f"{type(error).__name__}: {error}"]
     executed = json.loads(partial.read_text())

@@ -116,10 +116,7 @@ def drawing(figure: Figure) -> list[dict[str, Any]]:
 def _colour(artist: Any) -> str:
     for name in ("get_color", "get_facecolor"):
         if hasattr(artist, name):
-            value = getattr(artist, name)()
-            if isinstance(value, str):
-                return value
-            flat = mpl.colors.to_rgba_array(value)
+            flat = mpl.colors.to_rgba_array(getattr(artist, name)())
             return mpl.colors.to_hex(flat[0], keep_alpha=True) if len(flat) else "none"
     return "none"
 

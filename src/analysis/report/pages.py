@@ -50,9 +50,7 @@ def _made_from(tasks: list[Task], target: Target) -> dict[str, Any]:
 
 
 def _title(task: Task) -> str:
-    folder = Path(str(task.parameters.get("case", task.case)))
-    found = paths.CASES / folder / "case.toml"
-    return str(tomllib.loads(found.read_text())["title"])
+    return str(tomllib.loads((task.folder / "case.toml").read_text())["title"])
 
 
 def _inputs(task: Task) -> dict[str, str]:

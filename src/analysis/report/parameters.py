@@ -14,7 +14,9 @@ from typing import Any
 from analysis.errors import InputError
 
 TAG = "parameters"
-SECRET = re.compile(r"secret|password|passwd|credential|api_?key|auth|bearer|^token$|_token$", re.I)
+SECRET = re.compile(
+    r"secret|password|passwd|credential|apikey|(^|_)key$|auth|bearer|^token$|_token$", re.I
+)
 TYPES: dict[str, tuple[type, ...]] = {
     "str": (str,),
     "int": (int,),
@@ -29,7 +31,12 @@ def declared(notebook: Mapping[str, Any], name: str) -> dict[str, tuple[str, Any
     if len(cells) != 1:
         raise InputError(name, f"{len(cells)} cells tagged {TAG}", "exactly one")
     found: dict[str, tuple[str, Any]] = {}
-    for statement in ast.parse("".join(cells[0]["source"])).body:
+    try:
+        statements = ast.parse("".join(cells[0]["source"])).body
+    except SyntaxError as error:
+        where = f"{name}, parameters cell, line {error.lineno}"
+        raise InputError(where, error.msg, "name: type = literal") from None
+    for statement in statements:
         where = f"{name}, parameters cell, line {statement.lineno}"
         if (
             not isinstance(statement, ast.AnnAssign)
@@ -42,8 +49,9 @@ def declared(notebook: Mapping[str, Any], name: str) -> dict[str, tuple[str, Any
             raise InputError(where, f"type {kind}", f"one of {', '.join(TYPES)}")
         try:
             default = ast.literal_eval(statement.value)
-        except ValueError:
+        except (ValueError, TypeError):
             raise InputError(where, ast.unparse(statement.value), "a literal") from None
+        _fits(default, kind, where)
         found[statement.target.id] = (kind, default)
     return found
 
@@ -73,9 +81,13 @@ def check(
             raise InputError(where, "a secret", "it in the environment: parameters are published")
         if name not in known:
             raise InputError(where, "an unknown parameter", f"one of {', '.join(known)}")
-        kind = known[name][0]
-        if not isinstance(value, TYPES[kind]) or (isinstance(value, bool) and kind != "bool"):
-            raise InputError(where, repr(value), f"a value of type {kind}")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise InputError(where, repr(value), "a finite number")
+        _fits(value, known[name][0], where)
     return dict(given)
+
+
+def _fits(value: Any, kind: str, where: str) -> None:
+    # The type itself: a bool is an int and a NumPy float is a float, but not to Papermill.
+    if type(value) not in TYPES[kind]:
+        raise InputError(where, repr(value), f"a value of type {kind}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(where, repr(value), "a finite number")

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -63,6 +64,11 @@ class Task:
         return f"{self.case} {self.notebook.stem}"
 
     @property
+    def folder(self) -> Path:
+        """Where the case is."""
+        return paths.CASES / str(self.parameters.get("case", self.case))
+
+    @property
     def executed(self) -> Path:
         """Where the executed notebook stands."""
         if self.in_place:
@@ -80,10 +86,13 @@ class Task:
         return self.target.state / self.case / f"{self.notebook.stem}.values.json"
 
     def made_from(self) -> dict[str, Any]:
-        """What is known before the run."""
+        """What is known before the run. Which tables a case has decides too: a table that was not
+        there could not be recorded when it was read.
+        """
         return {
             "notebook": state.notebook_hash(self.notebook),
             "parameters": dict(self.parameters),
+            "tables": sorted(path.name for path in self.folder.glob("*.csv")),
             "lock": state.file_hash(paths.LOCK),
         }
 
@@ -129,6 +138,8 @@ def build(tasks: list[Task], force: bool, jobs: int, say: Say) -> list[Path]:
     todo = [task for task in tasks if force or task.reasons()]
     changed: list[Path] = []
     if todo:
+        for left in paths.BUILD.glob("stage-*"):  # of a build that was killed
+            shutil.rmtree(left, ignore_errors=True)
         stage = Path(tempfile.mkdtemp(prefix="stage-", dir=_made(paths.BUILD)))
         try:
             changed = _run_all(todo, stage, jobs, say)
@@ -142,8 +153,12 @@ def _run_all(todo: list[Task], stage: Path, jobs: int, say: Say) -> list[Path]:
 
     failed: list[str] = []
     changed: list[Path] = []
+    temporary = tempfile.mkdtemp(prefix="report-")
     pool = ProcessPoolExecutor(
-        jobs, get_context("spawn"), initializer=execute.start_worker, initargs=(os.getpid(),)
+        jobs,
+        get_context("spawn"),
+        initializer=execute.start_worker,
+        initargs=(os.getpid(), temporary),
     )
     try:
         began = time.monotonic()
@@ -161,9 +176,14 @@ def _run_all(todo: list[Task], stage: Path, jobs: int, say: Say) -> list[Path]:
                 failed.append(f"{task.name}, {faults[0]} (copy: {kept})")
             else:
                 changed += _publish(task, folders[task])
+    except BrokenProcessPool:
+        _stop(pool)
+        raise RunFailedError("a worker was killed from outside; run it again") from None
     except BaseException:
         _stop(pool)
         raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
     pool.shutdown()
     if failed:
         raise RunFailedError("; ".join(" ".join(text.split()) for text in failed))

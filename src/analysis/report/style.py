@@ -6,12 +6,21 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 COLOURS = mpl.color_sequences["petroff6"]
 BLUE, ORANGE, RED, PURPLE, GREY, VIOLET = COLOURS
 INK = "#222222"
-QUIET = "#6b6b6b"
+QUIET = "#5f5f5f"
+TEXT = dict(
+    zip(
+        COLOURS,
+        ("#2b5fc7", "#955600", "#c01524", "#7d3a73", "#62626a", "#6a14c9"),
+        strict=True,
+    )
+)
+"""A darker tone of each colour: text needs more contrast with white than a line does."""
 MARKERS = ("o", "D", "s", "^", "v", "P")
 DASHES = ("-", "--", ":", "-.")
 
@@ -22,12 +31,15 @@ RC: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.titlelocation": "left",
     "axes.titlesize": 10,
+    "axes.titlepad": 8,
     "figure.constrained_layout.use": True,
     "figure.dpi": 150,
     "font.family": "DejaVu Sans",
-    "font.size": 9,
+    "font.size": 10,
     "grid.color": "#dddddd",
     "grid.linewidth": 0.6,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
     "lines.linewidth": 1.6,
     "lines.markersize": 6,
     "savefig.dpi": 150,
@@ -38,6 +50,9 @@ RC: dict[Any, Any] = {
     "xtick.color": QUIET,
     "ytick.color": QUIET,
 }
+
+SMALL = 9
+"""Points: the smallest text in a figure, still read at the width of a text column."""
 
 WIDTH = 7.2
 """Inches: a document column at full size, half a slide."""
@@ -75,20 +90,25 @@ def linear_contexts(axis: Axes) -> None:
 
 
 def legend_below(axis: Axes, columns: int = 2) -> None:
-    """A legend under the axis, where it can hide nothing."""
-    axis.legend(
-        frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns
-    )
+    """A legend under the whole figure, where it hides nothing and the layout keeps it inside."""
+    handles, labels = axis.get_legend_handles_labels()
+    own = axis.get_legend()
+    if own is not None:
+        own.remove()
+    axis.figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
 def log_values(axis: Axes, low: float, high: float) -> None:
-    """A log y axis with plain numbers at 1, 2, 5 of each decade."""
+    """A log y axis with plain numbers at 1, 2, 5 of each decade, or closer in a short range."""
     axis.set_yscale("log")
     axis.set_ylim(low, high)
-    ticks = [m * 10.0**k for k in range(-6, 7) for m in (1, 2, 5) if low <= m * 10.0**k <= high]
+    for steps in ((1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
+        ticks = [m * 10.0**k for k in range(-6, 7) for m in steps if low <= m * 10.0**k <= high]
+        if len(ticks) >= 4:
+            break
     axis.yaxis.set_major_locator(FixedLocator(ticks))
     axis.yaxis.set_minor_locator(NullLocator())
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
 
 
 def plain_log_x(axis: Axes) -> None:
@@ -119,20 +139,27 @@ def spread(wanted: list[float], gap: float) -> list[float]:
 
 
 def label_ends(axis: Axes, ends: list[tuple[float, str, Any]]) -> None:
-    """Direct labels at the right end of a log axis, pushed apart where they would touch."""
+    """Direct labels at the right end, pushed apart where they would touch."""
     low, high = axis.get_ylim()
-    gap = 0.045 * log10(high / low)
+    log = axis.get_yscale() == "log"
+    gap = 0.055 * (log10(high / low) if log else high - low)
+    wanted = [log10(end[0]) if log else end[0] for end in ends]
     right = axis.get_xlim()[1]
-    for place, (_, name, colour) in zip(
-        spread([log10(end[0]) for end in ends], gap), ends, strict=True
-    ):
+    for place, (_, name, colour) in zip(spread(wanted, gap), ends, strict=True):
         axis.annotate(
             name,
-            (right, 10**place),
+            (right, 10**place if log else place),
             (5, 0),
             textcoords="offset points",
             va="center",
-            color=colour,
-            fontsize=8,
+            color=TEXT.get(colour, colour),
+            fontsize=SMALL,
             annotation_clip=False,
         )
+
+
+def note(axis: Axes, text: str, at: tuple[float, float], **where: Any) -> None:
+    """A word on the plot, with a white edge, so that a line behind it does not cut it."""
+    given: dict[str, Any] = {"fontsize": SMALL, "textcoords": "offset points", "zorder": 6, **where}
+    made = axis.annotate(text, at, **given)
+    made.set_path_effects([withStroke(linewidth=3, foreground="white")])

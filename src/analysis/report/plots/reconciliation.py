@@ -11,8 +11,10 @@ from analysis.report.style import (
     PURPLE,
     QUIET,
     RED,
+    SMALL,
     legend_below,
     linear_contexts,
+    note,
 )
 
 AXES = {
@@ -41,18 +43,18 @@ def forest(axis: Axes, table: pd.DataFrame) -> Axes:
         )
     observed = float(table.observed_tok_per_s.iloc[0])
     axis.axvline(observed, color=INK, lw=1.2)
-    axis.annotate(
-        f"observed {observed:g}",
+    note(
+        axis,
+        f"observed: {observed:g} tok/s",
         (observed, 1.0),
-        (3, 2),
+        xytext=(0, 3),
         xycoords=("data", "axes fraction"),
-        textcoords="offset points",
-        fontsize=8,
+        ha="center",
     )
-    axis.set_yticks(y, list(table.label), fontsize=8)
-    axis.set_xlim(left=0)
-    axis.set_xlabel("predicted throughput, 95 % prediction interval at a fixed commit (tok/s)")
-    legend_below(axis, 2)
+    axis.set_yticks(y, list(table.label), fontsize=SMALL)
+    axis.grid(axis="x")
+    axis.set_xlabel("predicted throughput (tok/s)")
+    legend_below(axis, 3)
     return axis
 
 
@@ -90,13 +92,14 @@ def break_even(axis: Axes, table: pd.DataFrame) -> Axes:
     axis.set_ylim(0, axis.get_ylim()[1] * 1.05)
     axis.set_xlabel("mean context while decoding (tokens)")
     axis.set_ylabel("commit (tokens/step)")
-    axis.annotate(
-        "speculation pays above the band",
+    note(
+        axis,
+        "above the band speculation pays",
         (0.02, 0.97),
+        xytext=(0, 0),
         xycoords="axes fraction",
         color=QUIET,
-        fontsize=8,
         va="top",
     )
-    axis.legend(frameon=False, fontsize=8, loc="lower right")
+    legend_below(axis)
     return axis

@@ -16,11 +16,13 @@ from analysis.report.style import (
     PURPLE,
     QUIET,
     RED,
+    SMALL,
     label_ends,
     legend_below,
     linear_contexts,
     log2_contexts,
     log_values,
+    note,
     plain_log_x,
 )
 
@@ -30,17 +32,31 @@ AXIS_NAMES = {"prompt": "prompt (tokens)", "mean": "mean context while decoding 
 def lines(panels: Sequence[Axes], table: pd.DataFrame) -> Sequence[Axes]:
     """Points, lines, and both bands, one panel for each context axis."""
     for axis, (name, rows) in zip(panels, table.groupby("axis", sort=False), strict=False):
+        ends = []
+        alone = rows.series.nunique() == 1
         for i, (series, part) in enumerate(rows.groupby("series", sort=False)):
-            _line(axis, part, COLOURS[i], MARKERS[i], str(series), bands=rows.series.nunique() == 1)
+            _line(axis, part, COLOURS[i], MARKERS[i], bands=alone)
+            ends.append((float(part.step_ms.iloc[-1]), str(series), COLOURS[i]))
         axis.set_xlabel(AXIS_NAMES[str(name)])
-        axis.set_ylabel("step (ms)")
         linear_contexts(axis)
+        axis.set_xlim(right=float(rows.context_tokens.max()))
         axis.set_ylim(0, axis.get_ylim()[1] * 1.05)
-        axis.legend(frameon=False, fontsize=8, loc="lower right")
+        if not alone:
+            label_ends(axis, ends)
+    panels[0].set_ylabel("step (ms)")
+    _share_y(panels)
+    if panels[0].get_legend_handles_labels()[0]:
+        legend_below(panels[0], 3)
     return panels
 
 
-def _line(axis: Axes, part: pd.DataFrame, colour: Any, marker: str, name: str, bands: bool) -> None:
+def _share_y(panels: Sequence[Axes]) -> None:
+    top = max(axis.get_ylim()[1] for axis in panels)
+    for axis in panels:
+        axis.set_ylim(0, top)
+
+
+def _line(axis: Axes, part: pd.DataFrame, colour: Any, marker: str, bands: bool) -> None:
     measured, line = part[part.kind == "measured"], part[part.kind == "line"]
     if bands and line.prediction_low.notna().all():
         axis.fill_between(
@@ -68,7 +84,7 @@ def _line(axis: Axes, part: pd.DataFrame, colour: Any, marker: str, name: str, b
         marker,
         color=colour,
         mfc="white",
-        label="derived step of the sweep" if bands else name,
+        label="derived step of the sweep" if bands else "",
         zorder=3,
         clip_on=False,
     )
@@ -103,72 +119,68 @@ def slopes(axis: Axes, table: pd.DataFrame) -> Axes:
             [row.bandwidth_us, row.slope_us], [place, place], ":", color=QUIET, lw=0.8, zorder=0
         )
         middle = (row.bandwidth_us * row.slope_us) ** 0.5
-        axis.annotate(
+        note(
+            axis,
             f"{row.limit_ratio:.3g}x",
             (middle, place),
-            (0, 2),
-            textcoords="offset points",
+            xytext=(0, 1),
             ha="center",
-            fontsize=7,
             color=QUIET,
         )
     plain_log_x(axis)
-    axis.set_yticks(y, list(table.series), fontsize=8)
-    axis.set_ylim(-0.8, len(table) - 0.2)
+    axis.set_yticks(y, list(table.series), fontsize=SMALL)
+    axis.set_ylim(-0.6, len(table) - 0.3)
     axis.set_xlabel("us per token of context")
     legend_below(axis)
     return axis
 
 
+LEVERS = {
+    "slope vanishes": (BLUE, DASHES[0]),
+    "slope as in the case beside": (PURPLE, DASHES[1]),
+    "drafter twice as good": (ORANGE, DASHES[3]),
+}
+
+
 def levers(panels: Sequence[Axes], table: pd.DataFrame) -> Sequence[Axes]:
     """What each lever is worth over context, one panel for each context axis."""
-    colours = {
-        "slope vanishes": BLUE,
-        "slope as in the case beside": PURPLE,
-        "drafter twice as good": ORANGE,
-    }
     for axis, (name, rows) in zip(panels, table.groupby("axis", sort=False), strict=False):
-        for i, (lever, part) in enumerate(rows.groupby("lever", sort=False)):
-            axis.plot(
-                part.context_tokens,
-                part.gain,
-                DASHES[i],
-                color=colours[str(lever)],
-                label=str(lever),
-            )
+        for lever, part in rows.groupby("lever", sort=False):
+            colour, dash = LEVERS[str(lever)]
+            axis.plot(part.context_tokens, part.gain, dash, color=colour, label=str(lever))
         axis.set_xlabel(AXIS_NAMES[str(name)])
-        axis.set_ylabel("factor on tok/s")
         linear_contexts(axis)
         axis.set_ylim(0, axis.get_ylim()[1] * 1.05)
-    panels[0].legend(frameon=False, fontsize=8, loc="lower right")
+    panels[0].set_ylabel("times as many tok/s")
+    _share_y(panels)
+    legend_below(panels[0], 3)
     return panels
 
 
 def extrapolations(axis: Axes, table: pd.DataFrame) -> Axes:
     """Three models that agree on the data and part beyond it."""
     ends = []
-    for i, (kind, rows) in enumerate(table.groupby("kind", sort=False)):
-        rows = rows[(rows.context_tokens >= 256) & (rows.step_ms > 0)]
+    shown = table[(table.context_tokens >= 256) & (table.step_ms > 0)]
+    for i, (kind, rows) in enumerate(shown.groupby("kind", sort=False)):
         inside, outside = rows[rows.measured], rows[~rows.measured]
+        outside = pd.concat([inside.tail(1), outside])
         colour = (BLUE, ORANGE, PURPLE)[i]
         axis.plot(inside.context_tokens, inside.step_ms, "-", color=colour, lw=2)
-        axis.plot(outside.context_tokens, outside.step_ms, DASHES[i + 1], color=colour, lw=1.2)
+        axis.plot(outside.context_tokens, outside.step_ms, DASHES[i + 1], color=colour, lw=1.6)
         ends.append((float(outside.step_ms.iloc[-1]), str(kind), colour))
     edge = float(table[table.measured].context_tokens.max())
+    log2_contexts(axis, float(shown.context_tokens.min()), float(shown.context_tokens.max()))
+    log_values(axis, 0.8 * float(shown.step_ms.min()), 1.3 * float(shown.step_ms.max()))
     axis.axvline(edge, color=INK, lw=0.8)
-    axis.annotate(
+    note(
+        axis,
         "data end here",
         (edge, 0.97),
-        (-4, 0),
+        xytext=(-4, 0),
         xycoords=("data", "axes fraction"),
-        textcoords="offset points",
-        fontsize=8,
         ha="right",
         va="top",
     )
-    positive = table[table.step_ms > 0]
-    log2_contexts(axis, 256, float(table.context_tokens.max()))
-    log_values(axis, 0.7 * float(positive.step_ms.min()), 1.5 * float(positive.step_ms.max()))
     label_ends(axis, ends)
     axis.set_xlabel("prompt (tokens)")
     axis.set_ylabel("step (ms)")

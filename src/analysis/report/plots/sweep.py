@@ -6,7 +6,17 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 
-from analysis.report.style import BLUE, COLOURS, GREY, MARKERS, ORANGE, QUIET, linear_contexts
+from analysis.report.style import (
+    BLUE,
+    COLOURS,
+    GREY,
+    MARKERS,
+    ORANGE,
+    QUIET,
+    SMALL,
+    legend_below,
+    linear_contexts,
+)
 
 
 def sweep_panels(axes: Sequence[Axes], table: pd.DataFrame) -> Sequence[Axes]:
@@ -17,14 +27,14 @@ def sweep_panels(axes: Sequence[Axes], table: pd.DataFrame) -> Sequence[Axes]:
     for axis, (column, label) in zip(
         axes,
         (
-            ("tok_per_s", "throughput (tok/s)\nas published"),
+            ("tok_per_s", "throughput (tok/s)"),
             ("commit_length", "commit (tokens/step)"),
-            ("step_ms", "step (ms)\nderived: commit / throughput"),
+            ("step_ms", "step (ms), derived"),
         ),
         strict=True,
     ):
         known = table[table[column].notna()] if column in table else table.head(0)
-        sns.scatterplot(
+        sns.lineplot(
             data=known,
             x="prompt_tokens",
             y=column,
@@ -32,29 +42,32 @@ def sweep_panels(axes: Sequence[Axes], table: pd.DataFrame) -> Sequence[Axes]:
             style="series",
             palette=palette,
             markers=markers,
+            dashes=False,
+            linewidth=0.8,
+            estimator=None,
             ax=axis,
             legend=axis is axes[0] and len(names) > 1,
-            s=36,
         )
-        if column == "step_ms":
-            for collection in axis.collections:
-                collection.set_facecolor("none")
-                collection.set_edgecolor(QUIET if len(names) > 1 else BLUE)
-                collection.set_linewidth(1.3)
-        axis.set_title(label, fontsize=9)
+        for line in axis.lines:
+            line.set_markeredgecolor(line.get_color())
+            line.set_markerfacecolor("white" if column == "step_ms" else line.get_color())
+        without = [name for name in names if name not in set(known.series)]
+        if without:
+            axis.annotate(
+                "not known for\n" + "\n".join(without),
+                (0.05, 0.04),
+                xycoords="axes fraction",
+                fontsize=SMALL,
+                color=QUIET,
+            )
+        axis.set_title(label)
         axis.set_ylabel("")
         axis.set_xlabel("prompt (tokens)")
-        axis.set_ylim(0, axis.get_ylim()[1] * 1.06)
+        axis.set_ylim(0, 1.15 * axis.get_ylim()[1])
         linear_contexts(axis)
-        axis.set_xlim(-0.05 * known.prompt_tokens.max(), 1.08 * known.prompt_tokens.max())
+        axis.set_xlim(-0.05 * table.prompt_tokens.max(), 1.08 * table.prompt_tokens.max())
     if len(names) > 1:
-        handles, labels = axes[0].get_legend_handles_labels()
-        legend = axes[0].get_legend()
-        if legend is not None:
-            legend.remove()
-        axes[0].figure.legend(
-            handles, labels, fontsize=8, frameon=False, loc="outside lower center", ncols=4
-        )
+        legend_below(axes[0], 3)
     return axes
 
 
@@ -84,5 +97,5 @@ def needed_commits(axis: Axes, table: pd.DataFrame) -> Axes:
     axis.set_xlim(-120, 1.05 * float(x.max()))
     axis.set_xlabel("context of the two-point decode (tokens)")
     axis.set_ylabel("commit (tokens/step)")
-    axis.legend(frameon=False, loc="lower right", fontsize=8)
+    axis.legend(loc="lower right")
     return axis

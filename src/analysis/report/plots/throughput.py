@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 
 from analysis.report.style import (
     BLUE,
+    COLOURS,
     DASHES,
     INK,
     MARKERS,
@@ -14,13 +15,13 @@ from analysis.report.style import (
     PURPLE,
     QUIET,
     RED,
+    TEXT,
     label_ends,
     linear_contexts,
     log2_contexts,
     log_values,
+    note,
 )
-
-SERIES_COLOURS = (BLUE, ORANGE, PURPLE, RED, QUIET, INK)
 
 
 def throughput_map(axis: Axes, table: pd.DataFrame) -> Axes:
@@ -29,15 +30,17 @@ def throughput_map(axis: Axes, table: pd.DataFrame) -> Axes:
     positive = table[table.context_tokens > 0]
     right = float(positive.context_tokens.max())
     shown = table[table.kind.isin(["sweep", "two-point", "observation", "plain"])]
-    if "observation" in kinds:
+    account = "observation" in kinds
+    if account:
         log2_contexts(axis, 0.8 * max(32.0, float(positive.context_tokens.min())), right * 1.02)
+        log_values(axis, 0.36 * float(shown.tok_per_s.min()), 1.6 * float(shown.tok_per_s.max()))
     else:
         linear_contexts(axis)
         axis.set_xlim(-0.02 * right, 1.02 * right)
-    log_values(axis, 0.5 * float(shown.tok_per_s.min()), 1.7 * float(shown.tok_per_s.max()))
+        axis.set_ylim(0.8 * float(shown.tok_per_s.min()), 1.06 * float(shown.tok_per_s.max()))
     ends: list[tuple[float, str, Any]] = []
     for kind, colour, width, dash in (
-        ("iso", "#a0a0a0", 0.8, "--"),
+        ("iso", "#a0a0a0", 0.9, "--"),
         ("observed-commit", RED, 2.0, "-"),
         ("plain-line", PURPLE, 1.4, "-."),
     ):
@@ -47,15 +50,13 @@ def throughput_map(axis: Axes, table: pd.DataFrame) -> Axes:
             low, high = axis.get_ylim()
             if low < last < high:
                 ends.append((last, str(name), QUIET if kind == "iso" else colour))
-    if "observation" in kinds:
+    if account:
         _sweep_with_commits(axis, kinds["sweep"])
     else:
         _sweep_by_series(axis, kinds["sweep"], ends)
     _other_points(axis, kinds)
     label_ends(axis, ends)
-    axis.set_xlabel(
-        "mean context while decoding (tokens)" if "observation" in kinds else "context (tokens)"
-    )
+    axis.set_xlabel("mean context while decoding (tokens)" if account else "prompt (tokens)")
     axis.set_ylabel("throughput of one stream (tok/s)")
     return axis
 
@@ -70,19 +71,18 @@ def _sweep_with_commits(axis: Axes, rows: pd.DataFrame) -> None:
         label="sweep, filler text, with its commit",
     )
     for row in rows.itertuples():
-        axis.annotate(
+        note(
+            axis,
             f"{row.commit_length:g}",
             (row.context_tokens, row.tok_per_s),
-            (6, 5),
-            textcoords="offset points",
-            color=BLUE,
-            fontsize=8,
+            xytext=(6, 4),
+            color=TEXT[BLUE],
         )
 
 
 def _sweep_by_series(axis: Axes, rows: pd.DataFrame, ends: list[tuple[float, str, Any]]) -> None:
     for i, (name, points) in enumerate(rows.groupby("series", sort=False)):
-        colour = SERIES_COLOURS[i % len(SERIES_COLOURS)]
+        colour = COLOURS[i % len(COLOURS)]
         known = points.commit_length.notna().all()
         axis.plot(
             points.context_tokens,
@@ -131,4 +131,4 @@ def _other_points(axis: Axes, kinds: dict[str, pd.DataFrame]) -> None:
             label="the observation, over the contexts given for it",
         )
     if axis.get_legend_handles_labels()[0]:
-        axis.legend(loc="lower left", frameon=False, fontsize=8)
+        axis.legend(loc="lower left")

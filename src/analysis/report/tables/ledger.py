@@ -2,7 +2,8 @@
 
 import pandas as pd
 
-from analysis.findings.ledger import Ledger
+from analysis.findings.ledger import Judgement, Ledger
+from analysis.records.tables import ClaimRow
 
 
 def verdicts(found: Ledger) -> pd.DataFrame:
@@ -11,11 +12,9 @@ def verdicts(found: Ledger) -> pd.DataFrame:
         [
             {
                 "id": v.claim.id,
-                "claim": v.claim.claim,
-                "value": " ".join(part for part in (v.claim.value, v.claim.unit) if part),
+                "claim": _stated(v.claim),
                 "verdict": v.judgement.verdict,
-                "evidence": v.judgement.evidence,
-                "condition": v.judgement.condition or None,
+                "evidence": _weighed(v.judgement),
                 "n": v.judgement.n,
                 "interval_text": None
                 if v.judgement.interval is None
@@ -26,3 +25,15 @@ def verdicts(found: Ledger) -> pd.DataFrame:
             for v in found.verdicts
         ]
     )
+
+
+def _stated(claim: ClaimRow) -> str:
+    """The claim and its value, where it has one."""
+    return f"{claim.claim}: {claim.value} {claim.unit}".strip() if claim.value else claim.claim
+
+
+def _weighed(judgement: Judgement) -> str:
+    """The evidence, and the condition under which the verdict would be another."""
+    if not judgement.condition:
+        return judgement.evidence
+    return f"{judgement.evidence.rstrip('.')}. Condition: {judgement.condition}"

@@ -27,7 +27,7 @@ def fits(found: Memory) -> pd.DataFrame:
     )
 
 
-def bars(found: Memory) -> pd.DataFrame:
+def per_gpu(found: Memory) -> pd.DataFrame:
     """For drawing: GB per GPU at the wished context, beside the free memory."""
     return pd.DataFrame(
         [

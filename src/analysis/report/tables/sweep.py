@@ -25,6 +25,12 @@ def sweep_points(found: Sweep) -> pd.DataFrame:
     ).dropna(axis="columns", how="all")
 
 
+def first_repeat(found: Sweep) -> pd.DataFrame:
+    """For drawing: the rows of the first repeat alone, so that series do not cover each other."""
+    table = sweep_points(found)
+    return table[table.repeat == table.repeat.iloc[0]] if "repeat" in table else table
+
+
 def break_even_points(found: Sweep) -> pd.DataFrame:
     """Commit that each point of the first series would need to match plain decoding."""
     return pd.DataFrame(

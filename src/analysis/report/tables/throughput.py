@@ -8,7 +8,7 @@ from analysis.findings.missing import Missing
 from analysis.findings.step_time import StepTimes
 from analysis.model.step_time import throughput
 
-ISO_COMMITS = (1, 2, 4, 8, 16)
+ISO_COMMITS = (2, 4, 8, 16)
 COLUMNS = ["kind", "series", "context_tokens", "tok_per_s", "commit_length", "low", "high"]
 
 

@@ -1,0 +1,6 @@
+"""Hypothesis draws the same examples everywhere, and no slow machine fails for its slowness."""
+
+from hypothesis import settings
+
+settings.register_profile("reproducible", derandomize=True, deadline=None)
+settings.load_profile("reproducible")

@@ -32,6 +32,7 @@ JITTER = np.array([0.4, -0.7, 0.2, 0.9, -0.5, -0.3, 0.6, -0.8, 0.1, 0.5, -0.9, 0
 LINEAR = {
     "many points on a line": (sweep(X, 30 + 0.02 * X + JITTER), "consistent"),
     "many points on a bow": (sweep(X, 30 + 0.02 * X + 2e-6 * X**2 + JITTER), "contradicted"),
+    "precise points with a bend of 1 %": (sweep(X, 30 + 0.02 * X + 1e-7 * X**2), "consistent"),
     "many points with much scatter": (sweep(X, 80 + 0.01 * X + 30 * JITTER), "undecided"),
     "three points": (sweep([0, 5000, 9000], [30, 130, 210]), "undecided"),
     "repeats without scatter": (sweep([0, 10, 20, 10, 0], [10, 20, 40, 20.0, 10.0]), "undecided"),
@@ -39,7 +40,7 @@ LINEAR = {
 
 
 @pytest.mark.parametrize(("table", "verdict"), LINEAR.values(), ids=list(LINEAR))
-def test_linear_growth_is_judged_by_test_and_power(alter, table: str, verdict: str) -> None:
+def test_linear_growth_is_judged_by_the_size_of_the_bend(alter, table: str, verdict: str) -> None:
     assert judge(alter({"sweep.csv": table, "two_point.csv": None}), "S16").verdict == verdict
 
 

@@ -271,3 +271,11 @@ def test_the_named_contexts_stand_in_the_claim_of_the_observation(first: Case) -
 
 def test_claim_ids_are_there_once_and_without_a_gap(first: Case) -> None:
     assert [claim.id for claim in first.claims] == [f"S{n:02}" for n in range(1, 43)]
+
+
+def test_a_claim_id_stands_for_one_claim(altered) -> None:
+    case = load_case(str(altered("claims.csv", ("\nS02,", "\nS01,"))))
+    with pytest.raises(InputError) as raised:
+        _ = case.claims
+    assert (raised.value.found, raised.value.expected) == ("S01 2 times", "it once")
+    assert raised.value.place.endswith("claims.csv, column id")

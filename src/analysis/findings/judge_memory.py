@@ -1,7 +1,7 @@
 """Checks on claims of KV memory and context limits."""
 
 from analysis.findings.judge_throughput import numbers
-from analysis.findings.ledger import Findings, Judgement, UnavailableError, needed
+from analysis.findings.ledger import Findings, Judgement, UnavailableError, Word, needed
 from analysis.findings.memory import Memory
 from analysis.records.tables import ClaimRow
 
@@ -98,16 +98,12 @@ def wish_fits(claim: ClaimRow, found: Findings) -> Judgement:
         for fits in (memory.fits_free_before_pool(cell), memory.fits_free_after_pool(cell))
         if fits is not None
     ]
-    fits_all, fits_none = all(readings), not any(readings)
+    word: Word = "undecided"
+    if readings and len(set(readings)) == 1:
+        word = "consistent" if readings[0] else "contradicted"
     before = memory.fits_free_before_pool(fp8)
     return Judgement(
-        "undecided"
-        if not readings
-        else "consistent"
-        if fits_all
-        else "contradicted"
-        if fits_none
-        else "undecided",
+        word,
         f"{main.kv_dtype} {main.layout} needs {main.wished_gb:.2f} GB against "
         f"{memory.free_gb or 0:g} GB free if that was read before the pool, and "
         f"{main.extra_gib or 0:.2f} GiB more than the pool has if after; fp8 needs "
@@ -129,7 +125,7 @@ def only_mla_fits(claim: ClaimRow, found: Findings) -> Judgement:
     cheaper = gqa.bytes_per_token < memory.main.bytes_per_token
     return Judgement(
         "contradicted" if cheaper or memory.fits_free_before_pool(gqa) else "consistent",
-        f"GQA with 8 KV heads of the same depth takes {gqa.bytes_per_token:,.0f} B per token and "
+        f"{gqa.layout}, of the same depth takes {gqa.bytes_per_token:,.0f} B per token and "
         f"GPU, MLA {memory.main.layout} {memory.main.bytes_per_token:,.0f}: "
         f"{gqa.wished_gb:.2f} GB against {memory.main.wished_gb:.2f} GB, with {free:g} GB free. "
         f"Full MHA would take {mha.bytes_per_token:,.0f} B ({mha.wished_gb:.1f} GB)",

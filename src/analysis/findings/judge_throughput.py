@@ -5,11 +5,11 @@ import re
 from analysis.errors import InputError
 from analysis.findings.ledger import Findings, Judgement, UnavailableError, Word, needed
 from analysis.findings.step_time import (
-    ENOUGH_POWER,
-    REJECTED_BELOW,
+    Straight,
     lever_crossover,
     lever_gain,
     share_of_context,
+    straight,
 )
 from analysis.model.linearity import POWER_BEND_PCT
 from analysis.records.tables import ClaimRow
@@ -48,26 +48,25 @@ def sweep_step_times(claim: ClaimRow, found: Findings) -> Judgement:
 
 
 def step_linear(claim: ClaimRow, found: Findings) -> Judgement:
-    """Straight only if a bend that matters would have been seen and was not."""
+    """Straight only if no bend that matters fits the data."""
     line = needed(found.steps).main.prompt
     evidence = line.linearity
     if evidence is None or evidence.p is None or evidence.power is None:
         return Judgement(
             "undecided", "too few contexts to test", "03-step-time-model#linearity", n=line.fit.n
         )
-    word: Word = "undecided"
-    if evidence.p < REJECTED_BELOW:
-        word = "contradicted"
-    elif evidence.power >= ENOUGH_POWER:
-        word = "consistent"
+    words: dict[Straight, Word] = {
+        "straight": "consistent",
+        "bent": "contradicted",
+        "undecided": "undecided",
+    }
     slope = line.slope_ci95 or (float("nan"), float("nan"))
     bend = evidence.bend_ci95 or (float("nan"), float("nan"))
     return Judgement(
-        word,
-        f"it grows: {line.slope_us:.2f} us/token ({slope[0]:.1f} to {slope[1]:.1f}); a straight "
-        f"line is not {'kept' if word == 'contradicted' else 'rejected'} (p = {evidence.p:.2f}), "
-        f"with a power of {evidence.power:.2f} against a bend of {POWER_BEND_PCT:.0f} % and a "
-        f"bend between {bend[0]:.0f} % and {bend[1]:.0f} %",
+        words[straight(line)],
+        f"it grows: {line.slope_us:.2f} us/token ({slope[0]:.1f} to {slope[1]:.1f}). On "
+        f"straightness: a bend between {bend[0]:.0f} % and {bend[1]:.0f} %, p = {evidence.p:.2f}, "
+        f"with a power of {evidence.power:.2f} against a bend of {POWER_BEND_PCT:.0f} %",
         "03-step-time-model#linearity",
         n=line.fit.n,
         interval=line.slope_ci95,

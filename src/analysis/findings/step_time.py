@@ -17,8 +17,6 @@ from analysis.records.tables import SweepRow
 Axis = Literal["prompt", "mean"]
 AXES: tuple[Axis, ...] = ("prompt", "mean")
 REJECTED_BELOW = 0.05
-ENOUGH_POWER = 0.8
-"""A design that sees a bend less often than this leaves straightness undecided."""
 
 
 @dataclass(frozen=True)
@@ -285,24 +283,37 @@ def fit_series(case: Case) -> tuple[SeriesFit, ...]:
     return tuple(fits)
 
 
-def straightness(line: LineFit) -> str:
-    """What the data say of the line's straightness, in one sentence."""
+Straight = Literal["straight", "bent", "undecided"]
+
+
+def straight(line: LineFit) -> Straight:
+    """Straight if the bend's whole interval is small; bent if not, and the line is rejected.
+
+    A test alone would not do: with few points it rejects nothing, and with many precise ones it
+    rejects a line for a bend that nobody would notice.
+    """
     evidence = line.linearity
-    if evidence is None or evidence.p is None or evidence.power is None:
+    if evidence is None or evidence.p is None or evidence.bend_ci95 is None:
+        return "undecided"
+    low, high = evidence.bend_ci95
+    if low > -POWER_BEND_PCT and high < POWER_BEND_PCT:
+        return "straight"
+    return "bent" if evidence.p < REJECTED_BELOW else "undecided"
+
+
+def straightness(line: LineFit) -> str:
+    """The same in a sentence, with its numbers."""
+    evidence = line.linearity
+    if evidence is None or evidence.p is None or evidence.bend_ci95 is None:
         return "Too few contexts to test whether it is straight."
-    if evidence.p < REJECTED_BELOW:
-        return (
-            f"A straight line is rejected (p = {evidence.p:.3f}), though by a bend of only "
-            f"{evidence.bend_pct:.1f} %."
-        )
-    if evidence.power < ENOUGH_POWER:
-        return (
-            f"Whether it is straight is undecided: this design would see a bend of "
-            f"{POWER_BEND_PCT:.0f} % only {100 * evidence.power:.0f} % of the time."
-        )
-    return (
-        f"A straight line is not rejected (p = {evidence.p:.2f}) by a design that would see a bend."
-    )
+    low, high = evidence.bend_ci95
+    numbers = f"a bend of {evidence.bend_pct:.1f} % ({low:.1f} to {high:.1f}), p = {evidence.p:.2g}"
+    return {
+        "straight": f"It is straight to within {POWER_BEND_PCT:.0f} %: {numbers}.",
+        "bent": f"It is not straight: {numbers}.",
+        "undecided": f"Whether it is straight is undecided: {numbers}, and this design would see "
+        f"a bend of {POWER_BEND_PCT:.0f} % only {100 * (evidence.power or 0):.0f} % of the time.",
+    }[straight(line)]
 
 
 def lever_gain(fit: LineFit, new_slope_us: float, context: float) -> float:

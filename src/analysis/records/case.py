@@ -154,7 +154,13 @@ class Case:
     @cached_property
     def claims(self) -> list[ClaimRow]:
         """Rows of ``claims.csv``, or none."""
-        return self._optional("claims.csv", ClaimRow)
+        claims = self._optional("claims.csv", ClaimRow)
+        ids = [claim.id for claim in claims]
+        for claim_id in ids:
+            if ids.count(claim_id) > 1:
+                where = f"{paths.relative(self.folder / 'claims.csv')}, column id"
+                raise InputError(where, f"{claim_id} {ids.count(claim_id)} times", "it once")
+        return claims
 
     @cached_property
     def plain(self) -> list[PlainRow]:

@@ -112,6 +112,8 @@ def _parse(path: Path) -> ModelConfig:
         attention = "MLA"
     else:
         kv_heads = _whole(where, facts, "num_key_value_heads", heads)
+        if not facts.get("head_dim"):
+            notes.append("the config gives no head_dim: hidden_size / heads is assumed")
         head_dim = _whole(
             where, facts, "head_dim", _whole(where, facts, "hidden_size", heads) // heads
         )
@@ -123,7 +125,7 @@ def _parse(path: Path) -> ModelConfig:
             f"the checkpoint declares a KV scheme of {scheme.get('num_bits')} bits "
             f"({scheme.get('type')}); the default here stays the model's own dtype"
         )
-    rope = facts.get("rope_scaling") or {}
+    rope = facts.get("rope_scaling") or facts.get("rope_parameters") or {}
     yarn = rope.get("type", rope.get("rope_type")) == "yarn"
     dtype = str(facts.get("dtype") or facts.get("torch_dtype") or "bfloat16")
     return ModelConfig(
@@ -140,8 +142,14 @@ def _parse(path: Path) -> ModelConfig:
     )
 
 
-HYBRID_TYPE = re.compile(r"linear|next|mamba|jamba|hymba|bamba")
-HYBRID_FIELDS = ("full_attention_interval", "linear_attn_config", "layers_block_type")
+HYBRID_TYPE = re.compile(r"linear|next|mamba|jamba|hymba|bamba|hybrid|nemotron_h")
+HYBRID_FIELDS = (
+    "full_attention_interval",
+    "hybrid_override_pattern",
+    "layers_block_type",
+    "linear_attn_config",
+    "sliding_window_pattern",
+)
 
 
 def _refuse_unknown_layout(where: str, facts: dict[str, Any]) -> None:

@@ -38,6 +38,7 @@ LABELS: dict[str, tuple[str, str]] = {
     "kv_dtype": ("KV dtype", "{}"),
     "label": ("reading of the context", "{}"),
     "layout": ("layout", "{}"),
+    "ledger_row": ("id", "{}"),
     "lever": ("lever", "{}"),
     "limit_ratio": ("slope / limit", "{:.1f}"),
     "line_ms": ("line (ms)", "{:,.0f}"),
@@ -122,6 +123,8 @@ def _cell(name: Any, value: Any) -> str:
         shown = f'<span class="verdict {shown.replace(" ", "-")}">{shown}</span>'
     elif name == "cell":
         shown = CELL.sub(r'<a href="\1.ipynb#\2">\1</a>', shown)
+    elif name == "ledger_row":
+        shown = f'<a href="#claim-{shown}">{shown}</a>'
     kind = "number" if form != "{}" else "text"
     claim = f' id="claim-{shown}"' if name == "id" and CLAIM.fullmatch(shown) else ""
     empty = "" if known else " empty"

@@ -27,6 +27,11 @@ def verdicts(found: Ledger) -> pd.DataFrame:
     )
 
 
+def leading(found: Ledger) -> pd.DataFrame:
+    """The same of a few claims, each pointing to its row in the whole ledger."""
+    return verdicts(found).rename(columns={"id": "ledger_row"})
+
+
 def _stated(claim: ClaimRow) -> str:
     """The claim and its value, where it has one."""
     return f"{claim.claim}: {claim.value} {claim.unit}".strip() if claim.value else claim.claim

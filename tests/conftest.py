@@ -185,7 +185,7 @@ def left() -> Callable[[Callable[[], list[str]]], list[str]]:
 
 
 def left_after(living: Callable[[], list[str]]) -> list[str]:
-    for _ in range(100):
+    for _ in range(300):
         if not living():
             return []
         time.sleep(0.1)

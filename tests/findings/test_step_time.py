@@ -6,15 +6,7 @@ import pytest
 
 from analysis.findings.ledger import Findings
 from analysis.findings.missing import Missing
-from analysis.findings.step_time import (
-    StepTimes,
-    lever_crossover,
-    lever_gain,
-    share_of_context,
-    straight,
-    straightness,
-    tok_per_s,
-)
+from analysis.findings.step_time import StepTimes
 
 # Worked out apart from this code, by ordinary least squares on the four points of the account,
 # n = 4, t-intervals with 2 degrees of freedom; weighted means by 1/step**2.
@@ -31,18 +23,18 @@ OF_THE_ACCOUNT = [
     ("slope, mean axis", lambda s: s.mean.slope_us, "20.15"),
     ("slope, mean axis, low end", lambda s: s.mean.slope_ci95[0], "17.3"),
     ("slope, mean axis, high end", lambda s: s.mean.slope_ci95[1], "23.0"),
-    ("tok/s at 3500", lambda s: tok_per_s(s.prompt, 2.9, 3500), "28.2"),
-    ("tok/s at 3500, mean axis", lambda s: tok_per_s(s.mean, 2.9, 3500), "29.9"),
-    ("crossover", lambda s: lever_crossover(s.prompt, 2), "1606"),
-    ("crossover, weighted", lambda s: lever_crossover(s.prompt_weighted, 2), "1692"),
-    ("crossover, mean axis", lambda s: lever_crossover(s.mean, 2), "1306"),
-    ("crossover, mean axis, weighted", lambda s: lever_crossover(s.mean_weighted, 2), "1392"),
-    ("no slope at 500", lambda s: lever_gain(s.prompt, 0, 500), "1.31"),
-    ("no slope at 3400", lambda s: lever_gain(s.prompt, 0, 3400), "3.12"),
-    ("no slope at 5553", lambda s: lever_gain(s.prompt, 0, 5553), "4.46"),
-    ("no slope at 500, mean axis", lambda s: lever_gain(s.mean, 0, 500), "1.38"),
-    ("no slope at 3400, mean axis", lambda s: lever_gain(s.mean, 0, 3400), "3.60"),
-    ("no slope at 5553, mean axis", lambda s: lever_gain(s.mean, 0, 5553), "5.25"),
+    ("tok/s at 3500", lambda s: s.prompt.tok_per_s(2.9, 3500), "28.2"),
+    ("tok/s at 3500, mean axis", lambda s: s.mean.tok_per_s(2.9, 3500), "29.9"),
+    ("crossover", lambda s: s.prompt.crossover(2), "1606"),
+    ("crossover, weighted", lambda s: s.prompt_weighted.crossover(2), "1692"),
+    ("crossover, mean axis", lambda s: s.mean.crossover(2), "1306"),
+    ("crossover, mean axis, weighted", lambda s: s.mean_weighted.crossover(2), "1392"),
+    ("no slope at 500", lambda s: s.prompt.gain_of_slope(0, 500), "1.31"),
+    ("no slope at 3400", lambda s: s.prompt.gain_of_slope(0, 3400), "3.12"),
+    ("no slope at 5553", lambda s: s.prompt.gain_of_slope(0, 5553), "4.46"),
+    ("no slope at 500, mean axis", lambda s: s.mean.gain_of_slope(0, 500), "1.38"),
+    ("no slope at 3400, mean axis", lambda s: s.mean.gain_of_slope(0, 3400), "3.60"),
+    ("no slope at 5553, mean axis", lambda s: s.mean.gain_of_slope(0, 5553), "5.25"),
     ("bandwidth limit, us", lambda s: s.bandwidth_us, "0.0392"),
     ("slope over bandwidth limit", lambda s: s.over_bandwidth, "514"),
 ]
@@ -59,9 +51,9 @@ def test_published_lines_are_straight_to_within_ten_per_cent_where_the_test_reje
     ]
     assert [(fit.repeat, fit.dcp) for fit in rejected] == [("v4", 2), ("v4", 4), ("v4", 8)]
     for fit in rejected:
-        assert straight(fit.prompt) == "straight"
+        assert fit.prompt.straight == "straight"
         assert fit.prompt.linearity.bend_ci95[0] > 0
-        assert f"p = {fit.prompt.linearity.p:.2g}" in straightness(fit.prompt)
+        assert f"p = {fit.prompt.linearity.p:.2g}" in fit.prompt.straightness
 
 
 @pytest.mark.parametrize(
@@ -79,7 +71,7 @@ LIMITS = [
     ("quadratic at 30k", lambda s: s.far[1], "726"),
     ("weighted quadratic at 30k", lambda s: s.far[2], "965"),
     ("seconds at 200k", lambda s: s.far_step_ms / 1000, "4.1"),
-    ("tok/s at 200k", lambda s: tok_per_s(s.main.prompt, 2.9, 200_000), "0.7"),
+    ("tok/s at 200k", lambda s: s.main.prompt.tok_per_s(2.9, 200_000), "0.7"),
     ("speculative slope of the case beside", lambda s: s.neighbour_slope_us, "0.15"),
 ]
 
@@ -100,7 +92,7 @@ def test_the_prompt_axis_intercept_holds_half_an_output(sglang: Findings) -> Non
 
 
 def test_most_of_a_step_at_3500_tokens_grows_with_context(sglang: Findings, like) -> None:
-    assert like(100 * share_of_context(sglang.steps.main.prompt, 3500), "69") == "69"
+    assert like(100 * sglang.steps.main.prompt.context_share(3500), "69") == "69"
 
 
 # local-inference-lab/rtx6kpro, kimi-k26-v2 to v4: 1000 / (tok/s) without speculation, fitted.

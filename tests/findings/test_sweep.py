@@ -21,8 +21,8 @@ def test_the_ends_of_the_sweep_are_the_shortest_and_the_longest_context(sglang: 
 
 def test_the_vllm_tables_are_counted_by_what_is_known_of_commit(vllm: Findings) -> None:
     sweep = vllm.sweep
-    assert (sweep.n, sweep.series_count) == (100, 20)
-    assert (sweep.derived_count, sweep.without_commit_count) == (70, 30)
+    assert sweep.n == 100
+    assert sweep.without_commit_count == 30
     assert len(sweep.main) == 5
     assert sweep.commits == []
 

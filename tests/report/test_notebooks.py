@@ -11,7 +11,8 @@ import pytest
 from analysis import paths
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("*.ipynb"))
-LINES = 12
+LINES = 14
+"""About twelve; two more for a set-up cell with its imports."""
 BRANCHES = (ast.If, ast.For, ast.While, ast.Try, ast.With, ast.FunctionDef, ast.ClassDef)
 BRANCHES += (ast.IfExp, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp, ast.Match)
 DEFINITIONS = {"95 %", "10^9 B", "2^30 B"}
@@ -60,7 +61,7 @@ def test_every_cell_has_a_name_of_its_own_for_an_id(notebook) -> None:
 
 
 def test_no_code_cell_is_longer_than_a_screenful(notebook) -> None:
-    assert {c["id"]: source(c) for c in code(notebook) if source(c).count("\n") >= LINES} == {}
+    assert {c["id"]: source(c) for c in code(notebook) if source(c).count("\n") + 1 > LINES} == {}
 
 
 def test_no_code_cell_branches_loops_or_defines(notebook) -> None:

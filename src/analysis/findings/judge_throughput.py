@@ -4,13 +4,7 @@ import re
 
 from analysis.errors import InputError
 from analysis.findings.ledger import Findings, Judgement, UnavailableError, Word, needed
-from analysis.findings.step_time import (
-    Straight,
-    lever_crossover,
-    lever_gain,
-    share_of_context,
-    straight,
-)
+from analysis.findings.series import Straight
 from analysis.model.linearity import POWER_BEND_PCT
 from analysis.records.tables import ClaimRow
 
@@ -63,7 +57,7 @@ def step_linear(claim: ClaimRow, found: Findings) -> Judgement:
     slope = line.slope_ci95 or (float("nan"), float("nan"))
     bend = evidence.bend_ci95 or (float("nan"), float("nan"))
     return Judgement(
-        words[straight(line)],
+        words[line.straight],
         f"it grows: {line.slope_us:.2f} us/token ({slope[0]:.1f} to {slope[1]:.1f}). On "
         f"straightness: a bend between {bend[0]:.0f} % and {bend[1]:.0f} %, p = {evidence.p:.2f}, "
         f"with a power of {evidence.power:.2f} against a bend of {POWER_BEND_PCT:.0f} %",
@@ -157,8 +151,8 @@ def context_dominates(claim: ClaimRow, found: Findings) -> Judgement:
     """The part of the step that grows with context is more than half of it."""
     steps = needed(found.steps)
     context = needed(found.reconciliation).observation.context_tokens
-    share = 100 * share_of_context(steps.main.prompt, context)
-    crossover = lever_crossover(steps.main.prompt, 2.0)
+    share = 100 * steps.main.prompt.context_share(context)
+    crossover = steps.main.prompt.crossover(2.0)
     rest = (
         ""
         if not steps.unexplained
@@ -193,12 +187,12 @@ def _rank(claim: ClaimRow, found: Findings, drafter_gain: float) -> Judgement:
     observation = needed(found.reconciliation).observation
     contexts = [named.tokens for named in observation.contexts]
     nearest = min(contexts)
-    gain = lever_gain(line, 0.0, nearest)
-    kernel_wins = [lever_gain(line, 0.0, context) > drafter_gain for context in contexts]
+    gain = line.gain_of_slope(0.0, nearest)
+    kernel_wins = [line.gain_of_slope(0.0, context) > drafter_gain for context in contexts]
     word: Word = "undecided" if any(kernel_wins) else "consistent"
     if all(kernel_wins):
         word = "contradicted"
-    crossover = lever_crossover(line, drafter_gain)
+    crossover = line.crossover(drafter_gain)
     reach = observation.commit_length * drafter_gain
     published = [row.commit_length for row in found.case.accept]
     optimistic = ""

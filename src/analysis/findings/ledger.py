@@ -87,10 +87,15 @@ class Findings:
         """The finding of the first figure."""
         result, points = self.reconciliation, needed(self.sweep)
         if isinstance(result, Missing):
+            shown = points.main
+            if not isinstance(self.steps, Missing):
+                main = self.steps.main
+                shown = points.of(main.series, main.repeat)
+            first, last = shown[0], shown[-1]
             return (
-                f"{points.first.series} falls from {points.first.tok_per_s:.1f} to "
-                f"{points.last.tok_per_s:.1f} tok/s over {points.last.prompt_tokens:,} tokens; "
-                "hollow points have no commit length that was read."
+                f"{first.series} falls from {first.tok_per_s:.1f} to {last.tok_per_s:.1f} tok/s "
+                f"between {first.prompt_tokens:,} and {last.prompt_tokens:,} tokens; hollow points "
+                "have no commit length that was read."
             )
         named = [context.tokens for context in result.observation.contexts]
         text = (
@@ -185,9 +190,9 @@ def find(case: Case, checks: dict[str, Check]) -> Ledger | Missing:
 
 
 def only(ledger: Ledger | Missing, claims: tuple[str, ...]) -> Ledger | Missing:
-    """The ledger with those claims alone, in the order given."""
+    """The ledger with those claims alone, in the order given; silent where there is none."""
     if isinstance(ledger, Missing):
-        return ledger
+        return Missing("")
     return Ledger(tuple(ledger.of(claim) for claim in claims))
 
 

@@ -5,6 +5,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Missing:
-    """Why there is no result: a sentence for the reader."""
+    """Why there is no result: a sentence for the reader, or nothing where that goes without."""
 
     reason: str

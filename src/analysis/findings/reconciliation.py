@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from analysis.findings import step_time
 from analysis.findings.missing import Missing
-from analysis.findings.step_time import LineFit
+from analysis.findings.series import LineFit
 from analysis.findings.sweep import plain_token_ms
 from analysis.model.regression import Interval
 from analysis.model.speculation import break_even_commit

@@ -39,7 +39,6 @@ class Sweep:
     """All sweep points of a case, and a summary of its first series."""
 
     points: tuple[SweepPoint, ...]
-    main: tuple[SweepPoint, ...]
 
     @property
     def verdict(self) -> str:
@@ -60,14 +59,13 @@ class Sweep:
         return len(self.points)
 
     @property
-    def series_count(self) -> int:
-        """Distinct series, repeats counted apart."""
-        return len({(p.series, p.repeat) for p in self.points})
+    def main(self) -> tuple[SweepPoint, ...]:
+        """The points of the first series."""
+        return self.of(self.points[0].series, self.points[0].repeat)
 
-    @property
-    def derived_count(self) -> int:
-        """Rows whose commit length was derived or is exact by definition, not read."""
-        return sum(p.commit_kind in ("derived", "exact") for p in self.points)
+    def of(self, series: str, repeat: str) -> tuple[SweepPoint, ...]:
+        """The points of one series and repeat, in their order."""
+        return tuple(p for p in self.points if (p.series, p.repeat) == (series, repeat))
 
     @property
     def without_commit_count(self) -> int:
@@ -100,10 +98,14 @@ def find(case: Case) -> Sweep | Missing:
     if not case.sweep:
         return Missing("This case has no context sweep (no sweep.csv).")
     plain = plain_token_ms(case)
-    points = tuple(_point(row, plain) for row in case.sweep)
-    first = points[0]
-    main = tuple(p for p in points if (p.series, p.repeat) == (first.series, first.repeat))
-    return Sweep(points, main)
+    return Sweep(tuple(_point(row, plain) for row in case.sweep))
+
+
+def with_commits(found: Sweep | Missing) -> Sweep | Missing:
+    """The sweep, if its first series has commit lengths to speak of."""
+    if isinstance(found, Missing) or len(found.commits) == len(found.main):
+        return found
+    return Missing(f"No commit length was published for the first series, {found.first.series}.")
 
 
 def plain_token_ms(case: Case) -> tuple[float, float] | None:

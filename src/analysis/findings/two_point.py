@@ -6,7 +6,7 @@ import numpy as np
 
 from analysis.findings import step_time
 from analysis.findings.missing import Missing
-from analysis.findings.step_time import Axis, SeriesFit
+from analysis.findings.series import AXES, Axis, SeriesFit
 from analysis.model.overhead import Decodes, OverheadFit, fit_overhead
 from analysis.model.regression import Weights
 from analysis.model.step_time import commit_for
@@ -203,7 +203,7 @@ def _overheads(case: Case, main: SeriesFit) -> tuple[OverheadVariant, ...]:
     if output is None or outputs:
         return ()
     variants = []
-    for axis in step_time.AXES:
+    for axis in AXES:
         sweep = Decodes(
             main.line(axis).contexts,
             [row.commit_length or 0.0 for row in rows],

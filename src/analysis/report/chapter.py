@@ -91,7 +91,7 @@ class Chapter:
     def _excuse(self, finding: object) -> bool:
         if not isinstance(finding, Missing):
             return False
-        if finding.reason not in self._excused:
+        if finding.reason and finding.reason not in self._excused:
             self._excused.add(finding.reason)
             _markdown(f"*{finding.reason}*")
             self._keep({})

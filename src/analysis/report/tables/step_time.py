@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from analysis.findings.step_time import LineFit, SeriesFit, StepTimes, lever_gain
+from analysis.findings.series import LineFit, SeriesFit
+from analysis.findings.step_time import StepTimes
 
 DRAFTER_GAIN = 2.0
 
@@ -143,7 +144,7 @@ def levers(found: StepTimes) -> pd.DataFrame:
                     "axis": axis,
                     "lever": name,
                     "context_tokens": float(context),
-                    "gain": lever_gain(line, slope, context),
+                    "gain": line.gain_of_slope(slope, context),
                 }
                 for name, slope in named.items()
             ]

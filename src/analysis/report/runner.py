@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -144,7 +144,7 @@ def build(tasks: list[Task], force: bool, jobs: int, say: Say) -> list[Path]:
         try:
             changed = _run_all(todo, stage, jobs, say)
         finally:
-            shutil.rmtree(stage, ignore_errors=True)
+            _remove(stage)
     return changed
 
 
@@ -183,7 +183,7 @@ def _run_all(todo: list[Task], stage: Path, jobs: int, say: Say) -> list[Path]:
         _stop(pool)
         raise
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        _remove(Path(temporary))
     pool.shutdown()
     if failed:
         raise RunFailedError("; ".join(" ".join(text.split()) for text in failed))
@@ -191,10 +191,31 @@ def _run_all(todo: list[Task], stage: Path, jobs: int, say: Say) -> list[Path]:
 
 
 def _stop(pool: ProcessPoolExecutor) -> None:
-    """End workers at once; their kernels notice and end too."""
-    for process in list((pool._processes or {}).values()):
-        os.kill(process.pid, signal.SIGKILL)  # type: ignore[arg-type]
+    """End workers and their kernels at once.
+
+    Where there is no ``/proc`` a kernel notices by itself that its worker is gone, a second later.
+    """
+    workers = list((pool._processes or {}).values())
+    kernels: list[int] = []
+    for process in workers:
+        for children in Path(f"/proc/{process.pid}/task").glob("*/children"):
+            with suppress(OSError):
+                kernels += [int(kernel) for kernel in children.read_text().split()]
+    for pid in [process.pid for process in workers] + kernels:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)  # type: ignore[arg-type]
+    for process in workers:
+        process.join(1)
     pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder into which a dying kernel may still be writing."""
+    for _ in range(50):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.1)
 
 
 def _publish(task: Task, stage: Path) -> list[Path]:

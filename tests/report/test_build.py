@@ -49,6 +49,7 @@ def test_a_secret_of_the_environment_is_in_nothing_that_a_build_writes(built) ->
 def test_a_build_leaves_nothing_but_results_behind(built) -> None:
     assert sorted(path.name for path in (built.root / "build").iterdir()) == [
         ".lock",
+        "kernel.log",
         "notebooks",
         "report",
         "state",

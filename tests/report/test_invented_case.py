@@ -135,7 +135,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "far_step_ms": step(50000),
         # a vanished slope leaves the intercept, so it is worth two where the slope has doubled it
         "crossover_prompt": 20 / 0.01,
-        "crossover_mean": 19.5 / 0.01,
+        "crossover_says": "2,000 tokens of prompt (1,950 of mean context)",
     },
     "04-reconciliation": {
         "account_tok_per_s": 1000 * 3 / 40,

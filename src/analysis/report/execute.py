@@ -19,15 +19,19 @@ from analysis.report import normalise
 
 EXECUTED = "notebook.ipynb"
 PARTIAL = "notebook.partial.ipynb"
+KERNEL_LOG = paths.BUILD / "kernel.log"
 QUIET_KERNEL = ["--IPKernelApp.log_level=50", "--HistoryManager.enabled=False"]
 
 
 def start_worker(parent: int, temporary: str) -> None:
     """End this worker when its parent is gone, so that a killed build leaves no one behind.
 
-    What it makes for a while goes into ``temporary``, which the parent removes.
+    What it makes for a while goes into ``temporary``, which the parent removes. What kernels
+    print of themselves goes to ``KERNEL_LOG``: some complain of closed sockets as they end, after
+    all is done, and that is no news for a reader.
     """
     tempfile.tempdir = temporary
+    os.dup2(os.open(KERNEL_LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), 2)
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -61,7 +65,7 @@ def run(notebook: Path, parameters: dict[str, Any], stage: Path) -> list[str]:
             found = normalise.faults(json.loads(partial.read_text()))
             return found or [f"{error.ename}: {error.evalue}"]
         except (DeadKernelError, RuntimeError, OSError) as error:
-            return [f"{type(error).__name__}: {error}"]
+            return [f"{type(error).__name__}: {error} ({paths.relative(KERNEL_LOG)})"]
     executed = json.loads(partial.read_text())
     found = normalise.faults(executed)
     if not found:

@@ -153,6 +153,7 @@ def _run_all(todo: list[Task], stage: Path, jobs: int, say: Say) -> list[Path]:
 
     failed: list[str] = []
     changed: list[Path] = []
+    execute.KERNEL_LOG.unlink(missing_ok=True)
     temporary = tempfile.mkdtemp(prefix="report-")
     pool = ProcessPoolExecutor(
         jobs,
@@ -198,8 +199,8 @@ def _stop(pool: ProcessPoolExecutor) -> None:
     workers = list((pool._processes or {}).values())
     kernels: list[int] = []
     for process in workers:
-        for children in Path(f"/proc/{process.pid}/task").glob("*/children"):
-            with suppress(OSError):
+        with suppress(OSError):  # the worker may be gone already
+            for children in Path(f"/proc/{process.pid}/task").glob("*/children"):
                 kernels += [int(kernel) for kernel in children.read_text().split()]
     for pid in [process.pid for process in workers] + kernels:
         with suppress(ProcessLookupError):

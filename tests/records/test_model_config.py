@@ -224,3 +224,14 @@ def test_bytes_per_token_are_those_noted_beside_the_facts(name: str, total: floa
 
 def test_most_committed_models_have_such_a_note() -> None:
     assert len(with_bytes()) >= 20
+
+
+@pytest.mark.parametrize("field", ["rope_scaling", "quantization_config"])
+def test_a_nested_field_that_is_no_object_is_one_line(tmp_path: Path, field: str) -> None:
+    config = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64, field: "yarn"}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config))
+    with pytest.raises(InputError) as raised:
+        load_model(str(path))
+    assert raised.value.place.endswith(f"config.json, {field}")
+    assert (raised.value.found, raised.value.expected) == ("'yarn'", "an object")

@@ -25,6 +25,8 @@ def report(
     parameters = parse(given)
     if case is None and parameters:
         raise InputError("-p", "parameters without --case", "--case, so that the report stays")
+    if "case" in parameters:
+        raise InputError("-p", "parameter case", "the case in --case")
     cases, first, target = _cases(case)
     with runner.only_one():
         tasks = runner.plan(cases, first, target, notebook, parameters)

@@ -110,6 +110,29 @@ class Memory:
         )
 
     @property
+    def config_says(self) -> str:
+        """What of the model's config decides the cache, in a sentence or two."""
+        model, cache = self.model, self.model.cache
+        what = (
+            f"{cache.elements} latent elements"
+            if isinstance(cache, LatentCache)
+            else f"{cache.kv_heads} KV heads of {cache.key_dim}"
+        )
+        limit = ""
+        if model.max_position_embeddings:
+            limit = f" The model's own limit is {model.max_position_embeddings:,} tokens"
+            if model.yarn_factor and model.yarn_original_positions:
+                limit += (
+                    f" (YaRN factor {model.yarn_factor:g} on {model.yarn_original_positions:,})"
+                )
+            limit += "."
+        return (
+            f"{model.name}: {what} in each of {cache.layers} layers; "
+            f"{self.main.bytes_per_token:,.0f} B per token and GPU in {self.main.kv_dtype}, "
+            f"{self.main.layout}.{limit}"
+        )
+
+    @property
     def elements(self) -> int | None:
         """Latent elements per token and layer; ``None`` without a latent."""
         return self.model.cache.elements if isinstance(self.model.cache, LatentCache) else None

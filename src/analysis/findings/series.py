@@ -91,6 +91,8 @@ class LineFit:
         """The same in a sentence, with its numbers."""
         evidence = self.linearity
         if evidence is None or evidence.p is None or evidence.bend_ci95 is None:
+            if self.curve is not None and self.curve.dof > 0:
+                return "The points leave no scatter to judge its straightness by."
             return "Too few contexts to test whether it is straight."
         low, high = evidence.bend_ci95
         bend = f"a bend of {evidence.bend_pct:.1f} % ({low:.1f} to {high:.1f})"

@@ -119,13 +119,13 @@ def _parse(path: Path) -> ModelConfig:
         )
         cache = HeadCache(layers, kv_heads, head_dim, head_dim)
         attention = {1: "MQA", heads: "MHA"}.get(kv_heads, "GQA")
-    scheme = (facts.get("quantization_config") or {}).get("kv_cache_scheme")
+    scheme = _object(where, _object(where, facts, "quantization_config"), "kv_cache_scheme")
     if scheme:
         notes.append(
             f"the checkpoint declares a KV scheme of {scheme.get('num_bits')} bits "
             f"({scheme.get('type')}); the default here stays the model's own dtype"
         )
-    rope = facts.get("rope_scaling") or facts.get("rope_parameters") or {}
+    rope = _object(where, facts, "rope_scaling") or _object(where, facts, "rope_parameters")
     yarn = rope.get("type", rope.get("rope_type")) == "yarn"
     dtype = str(facts.get("dtype") or facts.get("torch_dtype") or "bfloat16")
     return ModelConfig(
@@ -170,4 +170,12 @@ def _whole(where: str, facts: dict[str, Any], field: str, default: int | None = 
         return default
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"{where}, {field}", repr(value), "a whole number above zero")
+    return value
+
+
+def _object(where: str, facts: dict[str, Any], field: str) -> dict[str, Any]:
+    """A nested object of the config; empty where it is absent or null."""
+    value = facts.get(field) or {}
+    if not isinstance(value, dict):
+        raise InputError(f"{where}, {field}", repr(value)[:60], "an object")
     return value

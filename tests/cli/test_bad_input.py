@@ -84,7 +84,10 @@ CASES = "one of kimi-k26-sglang, kimi-k26-vllm"
             ["report", "--case", "kimi-k26-vllm", "-p", 'cass="x"'],
             ["00-summary, parameter cass", "an unknown parameter", "one of case"],
         ),
-        (["report", "--case", "kimi-k26-vllm", "-p", "case=7"], ["parameter case", "the case in --case"]),
+        (
+            ["report", "--case", "kimi-k26-vllm", "-p", "case=7"],
+            ["parameter case", "the case in --case"],
+        ),
         (["report", "--case", "kimi-k26-vllm", "-p", "case=x"], ["'case=x'", "NAME=JSON"]),
         (["report", "--case", "kimi-k26-vllm", "-p", 'api_key="x"'], ["a secret"]),
         (["report", "-p", 'case="x"'], ["parameters without --case"]),

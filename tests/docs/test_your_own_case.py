@@ -29,12 +29,12 @@ def case(tmp_path: Path) -> Case:
     return load_case(str(folder))
 
 
-def test_the_example_gives_a_step_time_line_through_its_own_three_points(case: Case) -> None:
+def test_the_example_gives_a_step_time_line_through_its_own_points(case: Case) -> None:
     found = step_time.find(case)
     assert isinstance(found, step_time.StepTimes)
     rows = [line.split(",") for line in block("csv").splitlines()[1:]]
-    steps = [1000 * float(row[4]) / float(row[3]) for row in rows]
-    contexts = [float(row[1]) for row in rows]
+    steps = [1000 * float(row[5]) / float(row[4]) for row in rows]
+    contexts = [float(row[2]) for row in rows]
     assert found.main.prompt.steps == pytest.approx(steps)
     assert found.main.mean.contexts == pytest.approx([c + 200 for c in contexts])
 

@@ -134,8 +134,15 @@ def test_a_case_that_is_not_utf_8_is_refused(altered) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "asked", "place", "found", "expected"),
     [
-        ('"nvidia/Kimi-K2.6-NVFP4"', '"Kimi-K9"', "model", "--model", "'Kimi-K9'", "config.json"),
-        ("6000 Blackwell Server", "9000", "gpu", "gpus.csv", "'RTX PRO 9000'", "H100 SXM"),
+        (
+            '"nvidia/Kimi-K2.6-NVFP4"',
+            '"Kimi-K9"',
+            "model",
+            "case.toml, model",
+            "'Kimi-K9'",
+            "config.json",
+        ),
+        ("6000 Blackwell Server", "9000", "gpu", "case.toml, gpu", "'RTX PRO 9000'", "H100 SXM"),
         ("kimi_k26_sglang_plain", "gone", "plain", "gone.csv", "no such file", "readable"),
         ("kimi_k2_commit_by_task", "gone", "accept", "gone.csv", "no such file", "readable"),
         ("kv_pool_observed", "gone", "pools", "gone.csv", "no such file", "readable"),

@@ -154,7 +154,8 @@ EXPECTED: dict[str, dict[str, Any]] = {
         # plain: 10 ms stated, and 1000 / 80 where no time per token is stated
         "reconciliation.plain.token_ms": [10, 12.5],
         "reconciliation.plain.tok_per_s": [80, 100],
-        "reconciliation.plain.break_even": [step(3000, "mean") / 12.5, step(3000) / 10],
+        "reconciliation.plain.break_even": [step(3000) / 12.5, step(3000) / 10],
+        "reconciliation.plain.break_even_mean": [step(3000, "mean") / x for x in (12.5, 10)],
         "reconciliation.plain.step_ms_that_pays": [3 * 10, 3 * 12.5],
         "reconciliation.plain.context_that_pays": [(30 - 19.5) / 0.01, (37.5 - 19.5) / 0.01],
     },
@@ -172,14 +173,15 @@ EXPECTED: dict[str, dict[str, Any]] = {
 PROSE = {
     "00-summary": [
         "Why is this server at 48 tok/s and not at 150?",
-        "a step at 3,000 tokens takes 50 ms and commits 3 tokens: 60.0 tok/s",
+        "Commit over step does not explain it. A step at 3,000 tokens takes 50 ms and commits "
+        "3 tokens: 60.0 tok/s",
         "Of 6 claims: 1 given, 3 reproduced, 1 contradicted, 1 not testable here.",
     ],
     "01-two-point-decode": ["need 6.0 to 7.5 committed tokens per step", "at 2 of 2 contexts"],
     "02-context-sweep": ["commit length is 4 at 500 prompt tokens and 4 at 8,000"],
     "03-step-time-model": ["20.0 ms + 10 (10 to 10) us per token, n = 6"],
     "04-reconciliation": [
-        "own product is 75.0 tok/s, not 48",
+        "over the stated step is 75.0 tok/s, against 48 observed",
         "predicts 60.0 (prompt axis) or 60.6 (mean axis) at 3,000 tokens",
         "published at 80 to 100 tok/s",
         "speculation does not pay at 3 tokens per step, since break-even is 4.0 to 5.0",

@@ -23,7 +23,8 @@ def reconcile(case: str, as_json: bool) -> None:
     """
     found = reconciliation.find(load_case(case))
     if isinstance(found, Missing):
-        raise InputError(f"case {case}", found.reason, "a case with an observation and a sweep")
+        what = f"nothing to reconcile ({found.reason.rstrip('.')})"
+        raise InputError(f"case {case}", what, "a case with an observation and a sweep")
     show(
         {
             "observed_tok_per_s": found.observed_tok_per_s,

@@ -39,7 +39,8 @@ def report(
             runner.merge_values(tasks, target.figures / "values.json")
             page = pages.refresh(tasks, target, force)
             click.echo(f"{os.path.relpath(page)} is up to date")
-    for name in sorted({p.stem for p in changed if p.is_relative_to(target.figures)}):
+    known = changed if target is runner.COMMITTED else []
+    for name in sorted({p.stem for p in known if p.is_relative_to(target.figures)}):
         click.echo(f"changed: figure {name}")
 
 

@@ -114,8 +114,7 @@ def product_is_observed(claim: ClaimRow, found: Findings) -> Judgement:
     return Judgement(
         "reproduced" if same else "contradicted",
         f"the account's own product is {result.account_tok_per_s:.1f}, not {stated:g}; over the "
-        f"contexts that it names the fit gives {low:.1f} to {high:.1f}, and "
-        f"{len(result.reached)} of {len(result.contexts)} reach {stated:g}",
+        f"contexts that it names the fit gives {low:.1f} to {high:.1f}",
         "04-reconciliation#account",
         n=needed(found.steps).main.n,
     )
@@ -157,8 +156,8 @@ def context_dominates(claim: ClaimRow, found: Findings) -> Judgement:
         ""
         if not steps.unexplained
         else (
-            f"; few thread blocks explain at most {steps.occupancy_limit:.1f} of it, "
-            f"{steps.unexplained:.0f} stays unexplained"
+            f"; few thread blocks explain a factor of at most {steps.occupancy_limit:.1f}, which "
+            f"leaves a factor of {steps.unexplained:.0f}"
         )
     )
     return Judgement(
@@ -195,6 +194,13 @@ def _rank(claim: ClaimRow, found: Findings, drafter_gain: float) -> Judgement:
     crossover = line.crossover(drafter_gain)
     reach = observation.commit_length * drafter_gain
     published = [row.commit_length for row in found.case.accept]
+    enough = ""
+    if gain > drafter_gain:
+        slope = line.slope_worth(drafter_gain, nearest)
+        enough = (
+            f" A slope of {slope:.1f} us per token there, {line.slope_us / slope:.1f} times less, "
+            f"would already be worth {drafter_gain:g} times."
+        )
     optimistic = ""
     if published:
         optimistic = (
@@ -205,7 +211,7 @@ def _rank(claim: ClaimRow, found: Findings, drafter_gain: float) -> Judgement:
         word,
         f"at {nearest:,} tokens, the shortest context named, a vanished slope is worth "
         f"{gain:.2f} times, a {drafter_gain:g}x drafter {drafter_gain:g} times; they are equal "
-        f"at {crossover:,.0f}.{optimistic}",
+        f"at {crossover:,.0f}.{enough}{optimistic}",
         "03-step-time-model#levers",
         condition=f"holds below {crossover:,.0f} tokens of prompt",
         n=line.fit.n,

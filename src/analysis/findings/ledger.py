@@ -101,14 +101,15 @@ class Findings:
         text = (
             f"At {result.observation.commit_length:g} tokens per step (solid line) this server "
             f"passes {result.observed_tok_per_s:g} tok/s at a mean context of "
-            f"{result.mean_axis.context_for_observed or 0:,.0f} tokens; the contexts named for the "
-            f"observation are {min(named):,} to {max(named):,}"
+            f"{result.mean_axis.context_for_observed or 0:,.0f} tokens; the observation was made at "
+            f"{' to '.join(f'{end:,}' for end in sorted({min(named), max(named)}))}"
         )
         plain = ""
         if result.plain and result.plain.context_that_pays:
+            low, high = result.plain.context_that_pays
             plain = (
-                f"; above about {result.plain.context_that_pays[1]:,.0f} tokens plain decoding, as "
-                "published, is faster"
+                f"; above {low:,.0f} to {high:,.0f} tokens the plain decoding published for this "
+                "engine (square) is faster"
             )
         return f"{text}{plain}. Dashed: equal commit on the fitted step."
 
@@ -123,8 +124,9 @@ class Findings:
         if isinstance(self.reconciliation, Missing):
             return f"{text}."
         return (
-            f"{text}; a bar at the observed {self.reconciliation.observed_tok_per_s:g} tok/s, "
-            "lines of equal commit length, and plain decoding on the same hardware."
+            f"{text}; a bar at the observed {self.reconciliation.observed_tok_per_s:g} tok/s, and "
+            "lines of equal commit length"
+            + (", beside published plain decoding." if self.reconciliation.plain else ".")
         )
 
     @property

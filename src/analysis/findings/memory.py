@@ -231,6 +231,13 @@ def find(case: Case) -> Memory | Missing:
     )
 
 
+def with_pool(found: Memory | Missing) -> Memory | Missing:
+    """The finding, if the server's pool is known; silent if not."""
+    if isinstance(found, Missing) or found.largest_request is not None:
+        return found
+    return Missing("")
+
+
 def _pool_checks(case: Case) -> tuple[PoolCheck, ...]:
     """Printed pools of plain MLA models whose GiB were printed too."""
     checks = []

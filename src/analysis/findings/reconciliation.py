@@ -43,13 +43,15 @@ class Prediction:
 class PlainDecoding:
     """Published decoding without speculation on the same hardware, and what it asks of a step.
 
-    ``break_even`` spans the published range and both context axes at the account's context;
-    ``context_that_pays`` is on the mean-context axis.
+    Each range is that of the published figures. ``break_even`` belongs to the step at the
+    account's context on the prompt axis, ``break_even_mean`` and ``context_that_pays`` to the
+    mean axis.
     """
 
     token_ms: Interval
     tok_per_s: Interval
     break_even: Interval
+    break_even_mean: Interval
     step_ms_that_pays: Interval
     context_that_pays: Interval | None
 
@@ -63,9 +65,12 @@ class Reconciliation:
     prompt_axis: Prediction
     mean_axis: Prediction
     growing: Prediction
+    ending: Prediction | None
     contexts: tuple[Prediction, ...]
     plain: PlainDecoding | None
     baseline_step_ms: float | None
+    n: int
+    intercept_ms: float
     fastest_tok_per_s: float
     fastest_interval95: Interval | None
 
@@ -86,9 +91,10 @@ class Reconciliation:
                 f"break-even is {low:.1f} to {high:.1f}."
             )
         return (
-            f"The account's own product is {self.account_tok_per_s:.1f} tok/s, not "
-            f"{self.observed_tok_per_s:g}; its sweep predicts {prompt.predicted_tok_per_s:.1f} "
-            f"(prompt axis) or {mean.predicted_tok_per_s:.1f} (mean axis) at "
+            f"Commit length over the stated step is {self.account_tok_per_s:.1f} tok/s, against "
+            f"{self.observed_tok_per_s:g} observed; the sweep predicts"
+            f" {prompt.predicted_tok_per_s:.1f} (prompt axis) or"
+            f" {mean.predicted_tok_per_s:.1f} (mean axis) at "
             f"{self.observation.context_tokens:,} tokens, and the observation lies inside the "
             f"prediction interval at {len(self.within)} of {len(self.contexts)} readings of the "
             f"contexts given for it.{pays}"
@@ -114,6 +120,18 @@ class Reconciliation:
     def reached(self) -> tuple[Prediction, ...]:
         """Named contexts whose prediction reaches the observed throughput."""
         return tuple(p for p in self.contexts if p.predicted_tok_per_s >= self.observed_tok_per_s)
+
+    @property
+    def ending_says(self) -> str:
+        """How much depends on whether the output lies before or after the named context."""
+        if self.ending is None:
+            return ""
+        return (
+            f"How the output is counted matters as much: if {self.observation.context_tokens:,} "
+            f"tokens are where {self.observation.growing_output_tokens:,} growing tokens *end*, "
+            f"the prediction is {self.ending.predicted_tok_per_s:.1f} tok/s, where they *start* "
+            f"{self.growing.predicted_tok_per_s:.1f}."
+        )
 
     @property
     def readings(self) -> int:
@@ -156,6 +174,7 @@ def find(case: Case) -> Reconciliation | Missing:
         return steps
     main = steps.main
     context = observation.context_tokens
+    output = observation.growing_output_tokens
     baseline = observation.baseline_tok_per_s
     at_zero = main.mean.fit.confidence_interval(0.0)
     return Reconciliation(
@@ -163,15 +182,25 @@ def find(case: Case) -> Reconciliation | Missing:
         account_tok_per_s=throughput(observation.commit_length, observation.step_ms),
         prompt_axis=_fixed(observation, main.prompt, context, "the account's context"),
         mean_axis=_fixed(observation, main.mean, context, "the account's context"),
-        growing=_growing(
-            observation, main.mean, context, observation.growing_output_tokens, "growing"
-        ),
+        growing=_growing(observation, main.mean, context, output, "growing"),
+        ending=_growing(observation, main.mean, context - output, output, "ending there")
+        if context >= output
+        else None,
         contexts=tuple(_named(observation, main.prompt, main.mean)),
         plain=_plain(case, observation, main.prompt, main.mean),
         baseline_step_ms=1000 * observation.commit_length / baseline if baseline else None,
+        n=main.n,
+        intercept_ms=main.prompt.intercept_ms,
         fastest_tok_per_s=throughput(observation.commit_length, main.mean.intercept_ms),
         fastest_interval95=_as_throughput(observation.commit_length, at_zero),
     )
+
+
+def with_baseline(found: Reconciliation | Missing) -> Reconciliation | Missing:
+    """The finding, if a baseline was given; silent if not."""
+    if isinstance(found, Missing) or found.baseline_step_ms is not None:
+        return found
+    return Missing("")
 
 
 def _named(observation: Observation, prompt: LineFit, mean: LineFit) -> list[Prediction]:
@@ -247,12 +276,13 @@ def _plain(
     if token_ms is None:
         return None
     low, high = token_ms
-    steps = [line.step.step_ms(observation.context_tokens) for line in (prompt, mean)]
+    on_prompt, on_mean = (f.step.step_ms(observation.context_tokens) for f in (prompt, mean))
     pays = (observation.commit_length * low, observation.commit_length * high)
     return PlainDecoding(
         token_ms=token_ms,
         tok_per_s=(1000 / high, 1000 / low),
-        break_even=(break_even_commit(min(steps), high), break_even_commit(max(steps), low)),
+        break_even=(break_even_commit(on_prompt, high), break_even_commit(on_prompt, low)),
+        break_even_mean=(break_even_commit(on_mean, high), break_even_commit(on_mean, low)),
         step_ms_that_pays=pays,
         context_that_pays=None
         if mean.slope_us <= 0

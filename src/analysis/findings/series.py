@@ -117,6 +117,11 @@ class LineFit:
         """Context at which a better drafter and a vanished slope are worth the same."""
         return crossover_context(self.step, drafter_gain)
 
+    def slope_worth(self, gain: float, context: float) -> float:
+        """The slope, us per token, that alone would be worth ``gain`` at a context."""
+        wanted_ms = self.step.step_ms(context) / gain
+        return 1000 * (wanted_ms - self.intercept_ms) / context
+
     def context_share(self, context: float) -> float:
         """Share of the step that grows with context."""
         return context_share(self.step, context)

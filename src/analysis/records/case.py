@@ -1,6 +1,8 @@
 """A case: what is known of one deployment, and the claims and tables that belong to it."""
 
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -108,12 +110,13 @@ class References(Record):
 
 
 class CaseFacts(Record):
-    """The content of ``case.toml``."""
+    """The content of ``case.toml``. ``published`` says that others measured it."""
 
     format: int
     title: str
     summary: str
     source: str
+    published: bool = False
     model: str
     gpu: str
     engine: Engine
@@ -184,17 +187,41 @@ class Case:
     def model(self) -> ModelConfig:
         """The model's facts."""
         beside = self.folder / self.facts.model
-        return load_model(str(beside) if beside.is_file() else self.facts.model)
+        if beside.is_file():
+            return load_model(str(beside))
+        with self._blamed("model"):
+            return load_model(self.facts.model)
 
     @cached_property
     def gpu(self) -> Gpu:
         """The GPU's published figures."""
-        return find_gpu(self.facts.gpu)
+        with self._blamed("gpu"):
+            return find_gpu(self.facts.gpu)
 
     @cached_property
     def compared(self) -> list["Case"]:
         """The cases to set beside this one."""
         return [load_case(name) for name in self.facts.references.compare]
+
+    @property
+    def committed(self) -> bool:
+        """Whether it is one of the project's own cases."""
+        return self.folder.resolve().parent == paths.CASES
+
+    def read_all(self) -> None:
+        """Read every file of the case now, so that what is wrong shows before anything runs."""
+        for name, value in vars(type(self)).items():
+            if isinstance(value, cached_property):
+                getattr(self, name)
+
+    @contextmanager
+    def _blamed(self, field: str) -> Iterator[None]:
+        """A name that leads nowhere is the fault of the line in ``case.toml`` that gives it."""
+        try:
+            yield
+        except InputError as error:
+            place = f"{paths.relative(self.folder / 'case.toml')}, {field}"
+            raise InputError(place, error.found, error.expected) from None
 
     def _optional(self, name: str, row: type) -> list:  # type: ignore[type-arg]
         path = self.folder / name

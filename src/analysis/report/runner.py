@@ -138,6 +138,7 @@ def build(tasks: list[Task], force: bool, jobs: int, say: Say) -> list[Path]:
     todo = [task for task in tasks if force or task.reasons()]
     changed: list[Path] = []
     if todo:
+        _read_cases(todo)
         for left in paths.BUILD.glob("stage-*"):  # of a build that was killed
             shutil.rmtree(left, ignore_errors=True)
         stage = Path(tempfile.mkdtemp(prefix="stage-", dir=_made(paths.BUILD)))
@@ -146,6 +147,14 @@ def build(tasks: list[Task], force: bool, jobs: int, say: Say) -> list[Path]:
         finally:
             _remove(stage)
     return changed
+
+
+def _read_cases(todo: list[Task]) -> None:
+    """Raise ``InputError`` for a case with a bad file, once, before any notebook meets it."""
+    from analysis.records.case import load_case
+
+    for case in {str(task.parameters.get("case", task.case)): task for task in todo}:
+        load_case(case).read_all()
 
 
 def _run_all(todo: list[Task], stage: Path, jobs: int, say: Say) -> list[Path]:

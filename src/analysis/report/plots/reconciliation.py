@@ -77,12 +77,14 @@ def break_even(axis: Axes, table: pd.DataFrame) -> Axes:
         sweep.commit_length,
         MARKERS[0],
         color=BLUE,
-        label="sweep, filler text",
+        label="sweep",
     )
     for row in table[table.kind == "observation"].itertuples():
         axis.plot(
             [row.low, row.high],
             [row.commit_length] * 2,
+            marker="|",
+            ms=10,
             color=RED,
             lw=4,
             solid_capstyle="butt",

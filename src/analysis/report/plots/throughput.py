@@ -68,7 +68,7 @@ def _sweep_with_commits(axis: Axes, rows: pd.DataFrame) -> None:
         MARKERS[0],
         color=BLUE,
         zorder=4,
-        label="sweep, filler text, with its commit",
+        label="sweep, with its commit length",
     )
     for row in rows.itertuples():
         note(
@@ -124,6 +124,8 @@ def _other_points(axis: Axes, kinds: dict[str, pd.DataFrame]) -> None:
         axis.plot(
             [row.low, row.high],
             [row.tok_per_s] * 2,
+            marker="|",
+            ms=12,
             color=INK,
             lw=5,
             solid_capstyle="butt",

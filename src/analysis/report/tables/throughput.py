@@ -17,10 +17,18 @@ def throughput_map(found: Findings) -> pd.DataFrame:
     rows = _sweep_rows(found)
     longest = max((float(str(row["context_tokens"])) for row in rows), default=0.0)
     steps = found.steps
-    if not isinstance(steps, Missing) and steps.main.speculation != "none":
+    if not isinstance(steps, Missing) and _speculates(found, steps):
         rows += _iso_rows(found, steps, 1.15 * longest)
     rows += _two_point_rows(found) + _observation_rows(found) + _plain_rows(found)
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _speculates(found: Findings, steps: StepTimes) -> bool:
+    """Whether the fitted series commits more than the one token of plain decoding."""
+    if isinstance(found.sweep, Missing):
+        return False
+    main = found.sweep.of(steps.main.series, steps.main.repeat)
+    return any(p.commit_length is not None and p.commit_length > 1 for p in main)
 
 
 def _sweep_rows(found: Findings) -> list[dict[str, object]]:

@@ -98,11 +98,12 @@ class Findings:
                 "have no commit length that was read."
             )
         named = [context.tokens for context in result.observation.contexts]
+        where = " to ".join(f"{end:,}" for end in sorted({min(named), max(named)}))
         text = (
             f"At {result.observation.commit_length:g} tokens per step (solid line) this server "
             f"passes {result.observed_tok_per_s:g} tok/s at a mean context of "
-            f"{result.mean_axis.context_for_observed or 0:,.0f} tokens; the observation was made at "
-            f"{' to '.join(f'{end:,}' for end in sorted({min(named), max(named)}))}"
+            f"{result.mean_axis.context_for_observed or 0:,.0f} tokens; the observation was made "
+            f"at {where}"
         )
         plain = ""
         if result.plain and result.plain.context_that_pays:

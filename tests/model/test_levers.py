@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.model.levers import context_share, crossover_context, gain_of_slope
+from analysis.model.levers import (
+    context_share,
+    crossover_context,
+    gain_of_slope,
+    slope_for_gain,
+)
 from analysis.model.step_time import StepTime, throughput
 
 laws = st.builds(StepTime, st.floats(1, 200), st.floats(1e-4, 0.1))
@@ -42,3 +47,9 @@ def test_the_share_of_context_is_what_a_vanished_slope_would_save(law, context) 
 def test_half_of_the_step_grows_with_context_where_a_2x_drafter_equals_the_kernel() -> None:
     law = StepTime(32.0, 0.02)
     assert context_share(law, crossover_context(law, 2.0)) == pytest.approx(0.5)
+
+
+@given(laws, st.floats(100, 200_000), st.floats(0, 0.1))
+def test_the_slope_for_a_gain_undoes_the_gain_of_a_slope(law, context, slope) -> None:
+    gain = gain_of_slope(law, slope, context)
+    assert slope_for_gain(law, gain, context) == pytest.approx(slope, rel=1e-6, abs=1e-9)

@@ -5,7 +5,12 @@ from functools import cached_property
 from typing import Literal
 
 from analysis.model.kv_cache import bytes_per_token_per_gpu
-from analysis.model.levers import context_share, crossover_context, gain_of_slope
+from analysis.model.levers import (
+    context_share,
+    crossover_context,
+    gain_of_slope,
+    slope_for_gain,
+)
 from analysis.model.linearity import POWER_BEND_PCT, Linearity, linearity
 from analysis.model.regression import Interval, PolynomialFit, Weights, fit_polynomial
 from analysis.model.roofline import bandwidth_slope_us
@@ -119,8 +124,7 @@ class LineFit:
 
     def slope_worth(self, gain: float, context: float) -> float:
         """The slope, us per token, that alone would be worth ``gain`` at a context."""
-        wanted_ms = self.step.step_ms(context) / gain
-        return 1000 * (wanted_ms - self.intercept_ms) / context
+        return 1000 * slope_for_gain(self.step, gain, context)
 
     def context_share(self, context: float) -> float:
         """Share of the step that grows with context."""
@@ -136,6 +140,7 @@ class SeriesFit:
     repeat: str
     speculation: str
     dcp: int
+    rows: tuple[SweepRow, ...]
     bytes_per_token: float
     bandwidth_us: float
     lines: tuple[LineFit, ...]
@@ -229,6 +234,7 @@ def _fit(case: Case, rows: list[SweepRow]) -> SeriesFit:
         repeat=first.repeat,
         speculation=first.speculation,
         dcp=first.dcp,
+        rows=tuple(rows),
         bytes_per_token=cell,
         bandwidth_us=bandwidth_slope_us(cell, case.gpu.bandwidth_tb_per_s),
         lines=lines,

@@ -11,7 +11,7 @@ from analysis.model.overhead import Decodes, OverheadFit, fit_overhead
 from analysis.model.regression import Weights
 from analysis.model.step_time import commit_for
 from analysis.records.case import Case
-from analysis.records.tables import SweepRow, TwoPointRow
+from analysis.records.tables import TwoPointRow
 
 
 @dataclass(frozen=True)
@@ -153,11 +153,11 @@ def find(case: Case) -> TwoPoints | Missing:
     if isinstance(steps, Missing):
         return steps
     observation, speculation = case.facts.observation, case.facts.speculation
-    commits = [row.commit_length for row in _main_rows(case, steps.main) if row.commit_length]
+    commits = [row.commit_length for row in steps.main.rows if row.commit_length]
     published = [row.commit_length for row in case.accept]
     verified = speculation.verified_tokens if speculation else None
     return TwoPoints(
-        points=tuple(_needed(row, case, steps.main) for row in case.two_point),
+        points=tuple(_needed(row, steps.main) for row in case.two_point),
         variants=_overheads(case, steps.main),
         sweep_commit_max=max(commits),
         verified_max=verified[1] if verified else None,
@@ -166,38 +166,28 @@ def find(case: Case) -> TwoPoints | Missing:
     )
 
 
-def _needed(row: TwoPointRow, case: Case, main: SeriesFit) -> NeededCommit:
+def _needed(row: TwoPointRow, main: SeriesFit) -> NeededCommit:
     on_prompt = main.prompt.step.step_ms(row.context_tokens)
     on_mean = main.mean.step.step_ms(row.context_tokens)
     return NeededCommit(
         context_tokens=row.context_tokens,
         tok_per_s=row.tok_per_s,
         token_ms=1000 / row.tok_per_s,
-        sweep_commit=_sweep_commit(case, main, row.context_tokens, "prompt"),
+        sweep_commit=_sweep_commit(main, row.context_tokens, "prompt"),
         needed_on_prompt_axis=commit_for(row.tok_per_s, on_prompt),
         needed_on_mean_axis=commit_for(row.tok_per_s, on_mean),
     )
 
 
-def _main_rows(case: Case, main: SeriesFit) -> list[SweepRow]:
-    """The rows of the sweep that the main series was fitted to, in its order."""
-    return [
-        row
-        for row in case.sweep
-        if (row.series, row.repeat) == (main.series, main.repeat)
-        and row.commit_kind in ("measured", "exact")
-    ]
-
-
-def _sweep_commit(case: Case, main: SeriesFit, context: float, axis: Axis) -> float:
+def _sweep_commit(main: SeriesFit, context: float, axis: Axis) -> float:
     """The sweep's commit length at a context: linear between its points, flat outside."""
-    commits = [row.commit_length or 0.0 for row in _main_rows(case, main)]
+    commits = [row.commit_length or 0.0 for row in main.rows]
     rising = sorted(zip(main.line(axis).contexts, commits, strict=True))
     return float(np.interp(context, [at for at, _ in rising], [commit for _, commit in rising]))
 
 
 def _overheads(case: Case, main: SeriesFit) -> tuple[OverheadVariant, ...]:
-    rows = _main_rows(case, main)
+    rows = main.rows
     outputs = {row.output_tokens for row in rows}
     output = outputs.pop()
     if output is None or outputs:
@@ -212,7 +202,7 @@ def _overheads(case: Case, main: SeriesFit) -> tuple[OverheadVariant, ...]:
         contexts = [row.context_tokens for row in case.two_point]
         points = Decodes(
             contexts,
-            [_sweep_commit(case, main, context, axis) for context in contexts],
+            [_sweep_commit(main, context, axis) for context in contexts],
             [row.tok_per_s for row in case.two_point],
         )
         for weights in ("none", "relative"):

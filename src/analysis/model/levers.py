@@ -11,6 +11,14 @@ def gain_of_slope(step: StepTime, new_slope_ms_per_token: float, context_tokens:
     return step.step_ms(context_tokens) / changed.step_ms(context_tokens)
 
 
+def slope_for_gain(step: StepTime, gain: float, context_tokens: float) -> float:
+    """The slope, ms per token, that alone would speed a step up by ``gain`` at a context.
+
+    Inverse of ``gain_of_slope``; negative where even a vanished slope is worth less.
+    """
+    return (step.step_ms(context_tokens) / gain - step.intercept_ms) / context_tokens
+
+
 def crossover_context(step: StepTime, drafter_gain: float) -> float:
     """Context at which a drafter worth ``drafter_gain`` and a vanished slope are worth the same.
 

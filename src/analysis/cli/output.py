@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from analysis.records.cells import cells
+from analysis.records.run import Run
 from analysis.rounding import rounded
 
 json_option = click.option("--json", "as_json", is_flag=True, help="print one JSON object")
@@ -49,3 +51,78 @@ def _readable(value: Any) -> str:
 
 def _is_interval(value: list[Any]) -> bool:
     return len(value) == 2 and all(isinstance(x, int | float) for x in value)
+
+
+def show_cells(run: Run, as_json: bool) -> None:
+    """Print what a run says: one line a cell, its flags, and what was called quiet."""
+    rows = [
+        {
+            "experiment": cell.experiment,
+            "text": cell.text,
+            "prompt_tokens": cell.asked_prompt_tokens,
+            "output_tokens": cell.asked_output_tokens,
+            "samples": len(cell.samples),
+            "used": len(cell.used),
+            "step_ms": cell.step_ms,
+            "commit_length": cell.commit_length,
+            "tok_per_s": cell.tok_per_s,
+            "spread_pct": cell.spread_pct,
+            "flags": dict(cell.flags),
+        }
+        for experiment in run.manifest.experiments
+        for cell in cells(run, experiment)
+    ]
+    if as_json:
+        left = len(run.left())
+        click.echo(
+            json.dumps(rounded({"run": run.name, "left": left, "cells": rows}), allow_nan=False)
+        )
+        return
+    lines = [CELL_HEAD, *(_cell_line(row) for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(CELL_HEAD))]
+    for line in lines:
+        text = "  ".join(
+            part.ljust(width) if i in (0, 1, len(line) - 1) else part.rjust(width)
+            for i, (part, width) in enumerate(zip(line, widths, strict=True))
+        )
+        click.echo(text.rstrip())
+    bounds = run.manifest.bounds
+    click.echo(
+        f"medians of unflagged samples; quiet: others use at most {bounds.busy_cores:g} cores, and "
+        f"steps of a cell lie within {bounds.spread_pct:g} % of its median"
+    )
+
+
+CELL_HEAD = (
+    "experiment",
+    "text",
+    "prompt",
+    "output",
+    "used",
+    "step ms",
+    "commit",
+    "tok/s",
+    "spread %",
+    "flags",
+)
+
+
+def _cell_line(row: Mapping[str, Any]) -> tuple[str, ...]:
+    flags = ", ".join(f"{flag} {count}" for flag, count in row["flags"].items())
+    return (
+        row["experiment"],
+        row["text"],
+        f"{row['prompt_tokens']:,}",
+        f"{row['output_tokens']:,}",
+        f"{row['used']}/{row['samples']}",
+        *(
+            "-" if row[name] is None else f"{row[name]:.{digits}f}"
+            for name, digits in (
+                ("step_ms", 2),
+                ("commit_length", 2),
+                ("tok_per_s", 1),
+                ("spread_pct", 1),
+            )
+        ),
+        flags,
+    )

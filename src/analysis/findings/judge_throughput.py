@@ -152,6 +152,12 @@ def context_dominates(claim: ClaimRow, found: Findings) -> Judgement:
     context = needed(found.reconciliation).observation.context_tokens
     share = 100 * steps.main.prompt.context_share(context)
     crossover = steps.main.prompt.crossover(2.0)
+    over = steps.main.over_bandwidth
+    limit = (
+        ""
+        if over is None
+        else f"; the slope is {over:.0f} times what reading the cache would take"
+    )
     rest = (
         ""
         if not steps.unexplained
@@ -163,8 +169,7 @@ def context_dominates(claim: ClaimRow, found: Findings) -> Judgement:
     return Judgement(
         "consistent" if share > 50 else "contradicted",
         f"{share:.0f} % of the step at {context:,} tokens grows with context (more than half "
-        f"above {crossover:,.0f}); the slope is {steps.main.over_bandwidth:.0f} times what "
-        f"reading the cache would take{rest}",
+        f"above {crossover:,.0f}){limit}{rest}",
         "03-step-time-model#limits",
         condition="that this server took the Triton verify path is an inference",
         n=steps.main.n,

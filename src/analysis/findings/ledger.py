@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Literal, TypeVar
 
 from analysis.errors import InputError
-from analysis.findings import memory, reconciliation, step_time, sweep, two_point
+from analysis.findings import memory, own_plain, reconciliation, step_time, sweep, two_point
 from analysis.findings.missing import Missing
 from analysis.model.regression import Interval
 from analysis.records.case import Case
@@ -77,6 +77,11 @@ class Findings:
         """Chapter 05."""
         return memory.find(self.case)
 
+    @cached_property
+    def own_plain(self) -> own_plain.OwnPlain | Missing:
+        """Speculation against measured plain decoding of the same server; silent without."""
+        return own_plain.find(self.case)
+
     @property
     def throughputs(self) -> "Findings | Missing":
         """All of them, if the case has a sweep to draw."""
@@ -134,6 +139,8 @@ class Findings:
     def against_plain(self) -> "Findings | Missing":
         """All of them, if speculation can be set against published plain decoding."""
         result = self.reconciliation
+        if not isinstance(self.own_plain, Missing) and not self.case.plain:
+            return Missing("")
         if isinstance(result, Missing):
             return result
         if result.plain is None:

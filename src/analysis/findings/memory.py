@@ -176,6 +176,8 @@ class Memory:
 def find(case: Case) -> Memory | Missing:
     """Work out the cache of a case under every layout that it might have had."""
     layout, model = case.facts.layout, case.model
+    if model is None:
+        return Missing("The facts of this case's model are not known (no model in case.toml).")
     limits = case.facts.limits
     longest = model.max_position_embeddings or 0
     wished = limits.wished_context_tokens or limits.context_tokens or longest

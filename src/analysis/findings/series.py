@@ -133,7 +133,10 @@ class LineFit:
 
 @dataclass(frozen=True)
 class SeriesFit:
-    """All lines of one series, and the memory-bandwidth limit that its layout sets."""
+    """All lines of one series, and the memory-bandwidth limit that its layout sets.
+
+    The bytes are ``None`` where the model's facts are not known, the limit also without a GPU.
+    """
 
     case: str
     series: str
@@ -141,8 +144,8 @@ class SeriesFit:
     speculation: str
     dcp: int
     rows: tuple[SweepRow, ...]
-    bytes_per_token: float
-    bandwidth_us: float
+    bytes_per_token: float | None
+    bandwidth_us: float | None
     lines: tuple[LineFit, ...]
     counted_slope_us: float | None
 
@@ -177,9 +180,34 @@ class SeriesFit:
         return any(line.axis == "mean" for line in self.lines)
 
     @property
-    def over_bandwidth(self) -> float:
-        """Measured slope over the bandwidth limit."""
-        return self.prompt.slope_us / self.bandwidth_us
+    def measured(self) -> bool:
+        """Whether every step was timed by the engine, not worked out."""
+        return all(row.step_kind == "measured" for row in self.rows)
+
+    @property
+    def over_bandwidth(self) -> float | None:
+        """Slope over the bandwidth limit."""
+        return None if self.bandwidth_us is None else self.prompt.slope_us / self.bandwidth_us
+
+    @property
+    def steps_are(self) -> str:
+        """Where the steps come from, in words."""
+        if self.measured:
+            return "measured: the engine's own decode time over the verify steps counted"
+        return "derived from throughput and commit length"
+
+    @property
+    def law(self) -> str:
+        """The line on the mean context where that is known, with its intervals, in words."""
+        line = self.mean
+        around = [
+            f" ({ends[0]:.3g} to {ends[1]:.3g})" if ends else ""
+            for ends in (line.intercept_ci95, line.slope_ci95)
+        ]
+        return (
+            f"{line.intercept_ms:.3g}{around[0]} ms + {line.slope_us:.3g}{around[1]} us per token "
+            f"of {'mean context' if self.has_mean_axis else 'prompt'}"
+        )
 
     def line(self, axis: Axis, weights: Weights = "none") -> LineFit:
         """One of the lines; the prompt axis stands in where there is no mean axis."""
@@ -221,9 +249,12 @@ def _fit(case: Case, rows: list[SweepRow]) -> SeriesFit:
         for weights in ("none", "relative")
     )
     first = rows[0]
-    cell = bytes_per_token_per_gpu(
-        case.model.cache, case.facts.layout.kv_dtype, case.facts.layout.parallelism(first.dcp)
-    )
+    layout, model, gpu = case.facts.layout, case.model, case.gpu
+    cell = limit = None
+    if model is not None:
+        ranks = layout.parallelism(first.dcp)
+        cell = bytes_per_token_per_gpu(model.cache, layout.kv_dtype, ranks)
+        limit = gpu and bandwidth_slope_us(cell, gpu.bandwidth_tb_per_s)
     counted = None
     if all(row.counted_prompt_tokens is not None for row in rows if row.prompt_tokens):
         tokens = [row.counted_prompt_tokens or 0 for row in rows]
@@ -236,7 +267,7 @@ def _fit(case: Case, rows: list[SweepRow]) -> SeriesFit:
         dcp=first.dcp,
         rows=tuple(rows),
         bytes_per_token=cell,
-        bandwidth_us=bandwidth_slope_us(cell, case.gpu.bandwidth_tb_per_s),
+        bandwidth_us=limit,
         lines=lines,
         counted_slope_us=counted,
     )

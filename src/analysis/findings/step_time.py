@@ -30,7 +30,7 @@ class StepTimes:
     series: tuple[SeriesFit, ...]
     compared: tuple[SeriesFit, ...]
     pooled: tuple[PooledSlope, ...]
-    thread_blocks: int
+    thread_blocks: int | None
     occupancy_limit: float | None
     neighbour_slope_us: float | None
     wished_tokens: int
@@ -45,8 +45,29 @@ class StepTimes:
         return (
             f"On prompt length, {name} fits step = {line.intercept_ms:.1f} ms + "
             f"{line.slope_us:.3g}{between} us per token, n = {self.main.n}, 95 % confidence by t. "
-            f"{line.straightness} The slope is {self.main.over_bandwidth:.3g} times what reading "
-            "the cache once would take."
+            f"{line.straightness}{self._against_limit}{self._others}"
+        )
+
+    @property
+    def _against_limit(self) -> str:
+        if self.main.over_bandwidth is None:
+            return ""
+        return (
+            f" The slope is {self.main.over_bandwidth:.3g} times what reading the cache once "
+            "would take."
+        )
+
+    @property
+    def _others(self) -> str:
+        """The other series of a measured case, each with its line."""
+        if not self.main.measured:
+            return ""
+        return "".join(
+            f" {fit.series}: {fit.prompt.intercept_ms:.1f} ms + {fit.prompt.slope_us:.3g}"
+            + (f" ({ends[0]:.3g} to {ends[1]:.3g})" if (ends := fit.prompt.slope_ci95) else "")
+            + f" us per token, n = {fit.n}. {fit.prompt.straightness}"
+            for fit in self.series[1:]
+            if fit.repeat == self.main.repeat
         )
 
     @property
@@ -70,7 +91,8 @@ class StepTimes:
     @property
     def occupancy_weighed(self) -> str:
         """What too few thread blocks could explain of the gap to the bandwidth limit."""
-        if self.occupancy_limit is None or self.unexplained is None:
+        factor = self.main.over_bandwidth
+        if self.occupancy_limit is None or self.unexplained is None or factor is None:
             return "The number of multiprocessors is not known, so no occupancy ceiling is given."
         ceiling = (
             f"A kernel that walks the prefix serially in one block per sequence and head has "
@@ -79,11 +101,11 @@ class StepTimes:
         )
         if self.unexplained <= 1:
             return (
-                f"{ceiling} The measured factor is {self.main.over_bandwidth:.3g}, below that "
+                f"{ceiling} The measured factor is {factor:.3g}, below that "
                 "ceiling: this kernel cannot be such a one, or reads less than the whole cache."
             )
         return (
-            f"{ceiling} The measured factor is {self.main.over_bandwidth:.3g}, still "
+            f"{ceiling} The measured factor is {factor:.3g}, still "
             f"{self.unexplained:.0f} times more. Such a path is documented upstream for SGLang's "
             "Triton verify (sgl-project/sglang pull requests 27382, 39316, 20604); that the server "
             "of this case took it is an inference, and the rest stays unexplained."
@@ -92,9 +114,66 @@ class StepTimes:
     @property
     def unexplained(self) -> float | None:
         """What of the gap to the bandwidth limit the occupancy ceiling leaves."""
-        if self.occupancy_limit is None:
+        if self.occupancy_limit is None or self.main.over_bandwidth is None:
             return None
         return self.main.over_bandwidth / self.occupancy_limit
+
+    @property
+    def limits_note(self) -> str:
+        """What a slope can be held against here."""
+        if self.main.bandwidth_us is None:
+            return (
+                "## The slopes side by side\n\nNo memory bandwidth is known for this server, so "
+                "no slope is held against a limit."
+            )
+        return (
+            "## Against the memory-bandwidth limit, and beside the other cases\n\nReading the "
+            "whole cache once per step at the peak memory bandwidth sets the lowest slope that a "
+            "step can have. Less cache on each GPU (decode context parallelism, DCP) should lower "
+            "the slope: that is a natural experiment, since model and GPUs stay the same."
+        )
+
+    @property
+    def caption_of_slopes(self) -> str:
+        """The finding of the figure of slopes."""
+        main = self.main
+        if main.bandwidth_us is None or main.over_bandwidth is None:
+            return f"{main.series} adds {main.prompt.slope_us:.3g} us per token of context."
+        return (
+            f"{main.series} is {main.over_bandwidth:.3g} times slower per context token than "
+            f"reading its {main.bytes_per_token:,.0f} B at peak bandwidth ({main.bandwidth_us:.4f} "
+            "us)."
+        )
+
+    @property
+    def alt_of_slopes(self) -> str:
+        """What the figure of slopes shows."""
+        main = self.main
+        if main.bandwidth_us is None:
+            return (
+                "Measured slopes with intervals on a log axis, one row a series. "
+                f"{main.series} lies at {main.prompt.slope_us:.3g} us per token."
+            )
+        return (
+            "Measured slopes with intervals on a log axis, one row a series, each with a mark at "
+            f"its bandwidth limit. {main.series} lies at {main.prompt.slope_us:.3g} us per token, "
+            f"its limit at {main.bandwidth_us:.4f}."
+        )
+
+    @property
+    def would_change(self) -> str:
+        """What would make the chapter's answer firmer."""
+        if self.main.measured:
+            return (
+                "More contexts, and longer ones; a whole second run, since a run is the unit that "
+                "a new server start or another day would vary; and one run with another attention "
+                "kernel, which would test the cause and not only the slope."
+            )
+        return (
+            "More contexts, each repeated, in random order; step times from the server's counters; "
+            "and one sweep with the attention backend switched, which would test the cause and not "
+            "only the slope."
+        )
 
     @property
     def longest_context(self) -> float:
@@ -135,12 +214,14 @@ def find(case: Case) -> StepTimes | Missing:
             "step-time model can be fitted."
         )
     compared = tuple(fit for other in case.compared for fit in fit_series(other))
-    heads_per_rank = max(1, case.model.attention_heads // case.facts.layout.tp)
-    ceiling = None
-    if case.gpu.multiprocessors:
-        ceiling = occupancy_ceiling(heads_per_rank, case.gpu.multiprocessors)
+    model, gpu = case.model, case.gpu
+    heads_per_rank = ceiling = None
+    if model is not None and gpu is not None:
+        heads_per_rank = max(1, model.attention_heads // case.facts.layout.tp)
+        if gpu.multiprocessors:
+            ceiling = occupancy_ceiling(heads_per_rank, gpu.multiprocessors)
     limits = case.facts.limits
-    longest = case.model.max_position_embeddings or int(max(series[0].prompt.contexts))
+    longest = (model and model.max_position_embeddings) or int(max(series[0].prompt.contexts))
     return StepTimes(
         main=series[0],
         series=series,
@@ -153,10 +234,19 @@ def find(case: Case) -> StepTimes | Missing:
     )
 
 
+def on_gpu(found: StepTimes | Missing) -> StepTimes | Missing:
+    """The finding, if the server has GPUs whose occupancy could matter; silent if not."""
+    if isinstance(found, Missing) or found.thread_blocks is not None:
+        return found
+    return Missing("")
+
+
 def pooled(found: StepTimes | Missing) -> StepTimes | Missing:
     """The finding, if any of its series has merely derived commit lengths."""
     if isinstance(found, Missing) or found.pooled:
         return found
+    if found.main.measured:
+        return Missing("")
     return Missing("No speculative series of this case has merely derived commit lengths.")
 
 

@@ -2,15 +2,17 @@
 
 from dataclasses import dataclass
 
+from analysis.findings import identity
+from analysis.findings.identity import Identity
 from analysis.findings.missing import Missing
 from analysis.model.speculation import break_even_commit
 from analysis.records.case import Case
-from analysis.records.tables import SweepRow
+from analysis.records.tables import StepKind, SweepRow
 
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """One row of a sweep with its derived step; undefined values are ``None``."""
+    """One row of a sweep with its step, measured or derived; undefined values are ``None``."""
 
     series: str
     repeat: str
@@ -20,6 +22,7 @@ class SweepPoint:
     commit_length: float | None
     commit_kind: str | None
     step_ms: float | None
+    step_kind: StepKind | None
     plain_ms_low: float | None
     plain_ms_high: float | None
 
@@ -39,10 +42,18 @@ class Sweep:
     """All sweep points of a case, and a summary of its first series."""
 
     points: tuple[SweepPoint, ...]
+    identity: Identity | None = None
+
+    @property
+    def measured(self) -> bool:
+        """Whether any step was timed by the engine."""
+        return any(p.step_kind == "measured" for p in self.points)
 
     @property
     def verdict(self) -> str:
         """The chapter's answer in one sentence."""
+        if self.measured:
+            return self._verdict_measured
         exact = sum(p.commit_kind == "exact" for p in self.points)
         read = sum(p.commit_kind == "measured" for p in self.points)
         return (
@@ -51,6 +62,69 @@ class Sweep:
             f"{self.n - read - exact - self.without_commit_count} with a derived one and "
             f"{self.without_commit_count} with none. No step time was measured: each is commit "
             "over throughput, so this sweep cannot test tok/s = commit / step."
+        )
+
+    @property
+    def _verdict_measured(self) -> str:
+        exact = sum(p.commit_kind == "exact" for p in self.points)
+        counted = sum(p.commit_kind == "measured" for p in self.points)
+        steps = sum(p.step_kind == "measured" for p in self.points)
+        derived = sum(p.step_kind == "derived" for p in self.points)
+        rest = f", {derived} more are commit over throughput" if derived else ""
+        says = f" {self.identity.says}" if self.identity else ""
+        return (
+            f"Of {self.n} throughputs, {counted} come with a commit length that was counted and "
+            f"{exact} are plain decoding. {steps} step times were measured by the engine's own "
+            f"timings{rest}: on those, tok/s = commit / step is a test and not a definition.{says}"
+        )
+
+    @property
+    def identity_note(self) -> str:
+        """What the identity can tell with the steps that the case has."""
+        if not self.measured:
+            return (
+                "If the step is worked out *from* throughput and commit length, as here, the "
+                "identity is true by construction: such a sweep can say how the step varies with "
+                "context, but no point of it can confirm or refute the identity."
+            )
+        return (
+            "Here the step is the engine's own decode time over the verify steps counted, and the "
+            "throughput is that of the client's clock, from the first token to the last. The two "
+            "were timed apart, so the identity can fail: it does where time passes that the "
+            "engine does not count, in sampling, in the network or in the client."
+        )
+
+    @property
+    def step_title(self) -> str:
+        """What the step of the figure and the table is."""
+        return "measured" if self.measured else "derived, not measured"
+
+    @property
+    def plain_note(self) -> str:
+        """What plain decoding the sweep is set against."""
+        if self.measured:
+            return (
+                "Break-even is the speculating step over the plain step of the same server at the "
+                "same context, both measured here."
+            )
+        return (
+            "The last column is the commit length that only matches plain decoding on the same "
+            "engine and hardware, as others published it (the range is theirs; the plain step is "
+            "assumed flat over these contexts)."
+        )
+
+    @property
+    def would_change(self) -> str:
+        """What would make the chapter's answer firmer."""
+        if self.measured:
+            return (
+                "Other texts: the commit length is theirs. A second run on another day would show "
+                "what a new server start varies; the repeats here share one."
+            )
+        return (
+            "A step time from the server's own counters (verify steps over decode time) would turn "
+            "the identity from a definition into a test. Repeats would give every point a spread; "
+            "random order would guard against drift."
         )
 
     @property
@@ -79,7 +153,7 @@ class Sweep:
 
     @property
     def steps(self) -> list[float]:
-        """Derived step times of the first series, ms."""
+        """Step times of the first series, ms."""
         return [p.step_ms for p in self.main if p.step_ms is not None]
 
     @property
@@ -98,7 +172,7 @@ def find(case: Case) -> Sweep | Missing:
     if not case.sweep:
         return Missing("This case has no context sweep (no sweep.csv).")
     plain = plain_token_ms(case)
-    return Sweep(tuple(_point(row, plain) for row in case.sweep))
+    return Sweep(tuple(_point(row, plain) for row in case.sweep), identity.find(case))
 
 
 def with_commits(found: Sweep | Missing) -> Sweep | Missing:
@@ -136,6 +210,7 @@ def _point(row: SweepRow, plain: tuple[float, float] | None) -> SweepPoint:
         commit_length=row.commit_length,
         commit_kind=row.commit_kind,
         step_ms=row.step_ms,
+        step_kind=row.step_kind,
         plain_ms_low=plain[0] if plain and row.speculation != "none" else None,
         plain_ms_high=plain[1] if plain and row.speculation != "none" else None,
     )

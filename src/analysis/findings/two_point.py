@@ -6,24 +6,14 @@ import numpy as np
 
 from analysis.findings import step_time
 from analysis.findings.missing import Missing
+from analysis.findings.needed_commit import NeededCommit, counted_verdict
 from analysis.findings.series import AXES, Axis, SeriesFit
+from analysis.findings.two_point_notes import COUNTED, NOT_COUNTED, TwoPointNotes
 from analysis.model.overhead import Decodes, OverheadFit, fit_overhead
 from analysis.model.regression import Weights
 from analysis.model.step_time import commit_for
 from analysis.records.case import Case
 from analysis.records.tables import TwoPointRow
-
-
-@dataclass(frozen=True)
-class NeededCommit:
-    """The commit length that a two-point throughput would need with the sweep's step times."""
-
-    context_tokens: float
-    tok_per_s: float
-    token_ms: float
-    sweep_commit: float
-    needed_on_prompt_axis: float
-    needed_on_mean_axis: float
 
 
 @dataclass(frozen=True)
@@ -54,6 +44,8 @@ class TwoPoints:
     @property
     def verdict(self) -> str:
         """The chapter's answer in one sentence."""
+        if self.counted:
+            return counted_verdict(self.points)
         above = sum(p.needed_on_prompt_axis > p.sweep_commit for p in self.points)
         low, high = self.needed
         agreement = "disagree" if above else "agree"
@@ -62,6 +54,31 @@ class TwoPoints:
             f"throughputs need {low:.1f} to {high:.1f} committed tokens per step, more than the "
             f"sweep committed at {above} of {len(self.points)} contexts. Which of two "
             "explanations holds is undecided."
+        )
+
+    @property
+    def counted(self) -> bool:
+        """Whether the two-point requests have a commit length of their own."""
+        return all(p.commit_length is not None for p in self.points)
+
+    @property
+    def notes(self) -> TwoPointNotes:
+        """The words around the numbers."""
+        return COUNTED if self.counted else NOT_COUNTED
+
+    @property
+    def caption(self) -> str:
+        """The finding of the figure."""
+        if self.counted:
+            return (
+                "Steps of the two-point decode (diamonds) beside the sweep's line and its 95 % "
+                f"prediction interval: {sum(bool(p.agrees) for p in self.points)} of "
+                f"{len(self.points)} lie inside."
+            )
+        return (
+            f"With the sweep's step times, the two-point throughputs need {self.needed[0]:.1f} to "
+            f"{self.needed[1]:.1f} tokens per step; the sweep committed at most "
+            f"{self.sweep_commit_max:g}."
         )
 
     @property
@@ -157,8 +174,8 @@ def find(case: Case) -> TwoPoints | Missing:
     published = [row.commit_length for row in case.accept]
     verified = speculation.verified_tokens if speculation else None
     return TwoPoints(
-        points=tuple(_needed(row, steps.main) for row in case.two_point),
-        variants=_overheads(case, steps.main),
+        points=tuple(_needed(row, _beside(row, steps)) for row in case.two_point),
+        variants=() if steps.main.measured else _overheads(case, steps.main),
         sweep_commit_max=max(commits),
         verified_max=verified[1] if verified else None,
         published_max=max(published) if published else None,
@@ -166,16 +183,49 @@ def find(case: Case) -> TwoPoints | Missing:
     )
 
 
+def uncounted(found: TwoPoints | Missing) -> TwoPoints | Missing:
+    """The finding, if the commit lengths of the two-point decode are not known; silent if so."""
+    if isinstance(found, Missing) or not found.counted:
+        return found
+    return Missing("")
+
+
+def counted(found: TwoPoints | Missing) -> TwoPoints | Missing:
+    """The finding, if the commit lengths of the two-point decode are known; silent if not."""
+    if isinstance(found, Missing) or found.counted:
+        return found
+    return Missing("")
+
+
+def _beside(row: TwoPointRow, steps: step_time.StepTimes) -> SeriesFit:
+    """The series of the sweep that was measured alike, else one that drafts alike, else the first.
+
+    A series is named by its drafting and its text.
+    """
+    drafting = row.series.rpartition(", ")[0]
+    for fit in steps.series:
+        if fit.series == row.series:
+            return fit
+    for fit in steps.series:
+        if drafting and fit.series.startswith(f"{drafting}, "):
+            return fit
+    return steps.main
+
+
 def _needed(row: TwoPointRow, main: SeriesFit) -> NeededCommit:
     on_prompt = main.prompt.step.step_ms(row.context_tokens)
     on_mean = main.mean.step.step_ms(row.context_tokens)
     return NeededCommit(
+        series=row.series,
         context_tokens=row.context_tokens,
         tok_per_s=row.tok_per_s,
         token_ms=1000 / row.tok_per_s,
         sweep_commit=_sweep_commit(main, row.context_tokens, "prompt"),
         needed_on_prompt_axis=commit_for(row.tok_per_s, on_prompt),
         needed_on_mean_axis=commit_for(row.tok_per_s, on_mean),
+        commit_length=row.commit_length,
+        sweep_step_ms=on_mean,
+        sweep_step_interval95=main.mean.fit.prediction_interval(row.context_tokens),
     )
 
 

@@ -2,11 +2,15 @@
 
 With T(N) = prefill + queue + network + N * t, the difference (T2 - T1) / (N2 - N1) keeps t and
 drops everything that both requests paid once. It speaks for tokens N1..N2, so for the context
-p + (N1 + N2) / 2.
+p + (N1 + N2) / 2. With more than two output lengths the least-squares line through all of them
+has the same slope and drops the same.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
+
+from analysis.model.regression import fit_polynomial
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,31 @@ def two_point(
     if seconds_sd is not None:
         error = 1000 * standard_error_s(seconds_sd, long - short, repeats)
     return TwoPoint(1000 * extra / (long - short), prompt_tokens + (short + long) / 2, error)
+
+
+def many_point(
+    prompt_tokens: float,
+    outputs: Sequence[float],
+    seconds: Sequence[float],
+    seconds_sd: float | None = None,
+    repeats: float = 1,
+) -> TwoPoint:
+    """The same from two or more output lengths: the slope of total time over output tokens.
+
+    The standard error is sd / sqrt(m S), S the sum of squares of the outputs about their mean; of
+    two lengths it is ``standard_error_s``. Raises ``ValueError`` for fewer than two lengths, or
+    where longer requests did not take longer.
+    """
+    line = fit_polynomial(outputs, seconds)
+    if line.coefficients[1] <= 0:
+        raise ValueError("the longer request did not take longer: the noise hides the decode")
+    error = None
+    if seconds_sd is not None:
+        middle = sum(outputs) / len(outputs)
+        spread = sum((tokens - middle) ** 2 for tokens in outputs)
+        error = 1000 * seconds_sd / sqrt(repeats * spread)
+    context = prompt_tokens + (min(outputs) + max(outputs)) / 2
+    return TwoPoint(1000 * line.coefficients[1], context, error)
 
 
 def standard_error_s(seconds_sd: float, extra_tokens: float, repeats: int = 1) -> float:

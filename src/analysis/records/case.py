@@ -23,6 +23,8 @@ from analysis.records.checked import Record, check
 from analysis.records.hardware import Gpu, find_gpu
 from analysis.records.inputs import read_text
 from analysis.records.model_config import ModelConfig, load_model
+from analysis.records.run import Run, find_run
+from analysis.records.run_rows import sweep_rows, two_point_rows
 from analysis.records.tables import (
     AcceptRow,
     ClaimRow,
@@ -45,10 +47,10 @@ class Engine(Record):
 
 
 class Layout(Record):
-    """Parallelism and KV dtype that the server ran with, as far as they are known."""
+    """Parallelism and KV dtype that the server ran with: one rank without a GPU if not said."""
 
-    gpus: PositiveInt
-    tp: PositiveInt
+    gpus: NonNegativeInt = 0
+    tp: PositiveInt = 1
     dcp: PositiveInt = 1
     dp_attention: bool = False
     kv_dtype: KvDtype = "bf16"
@@ -101,30 +103,43 @@ class Speculation(Record):
 
 
 class References(Record):
-    """Tables from elsewhere, as paths from the case folder; cases to set beside this one."""
+    """Tables from elsewhere, as paths from the case folder; cases to set beside this one.
+
+    ``runs`` are measurements of this server: names in ``data/runs``, or paths from the case folder.
+    """
 
     plain: str | None = None
     accept: str | None = None
     pools: str | None = None
     compare: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
 
 
 class CaseFacts(Record):
-    """The content of ``case.toml``. ``published`` says that others measured it."""
+    """The content of ``case.toml``. ``published`` says that others measured it.
+
+    An empty ``model`` is one whose facts are not known, an empty ``gpu`` a server without one.
+    """
 
     format: int
     title: str
     summary: str
     source: str
     published: bool = False
-    model: str
-    gpu: str
+    model: str = ""
+    gpu: str = ""
     engine: Engine
-    layout: Layout
+    layout: Layout = Layout()
     limits: Limits = Limits()
     speculation: Speculation | None = None
     observation: Observation | None = None
     references: References = References()
+
+    @model_validator(mode="after")
+    def _gpu_is_counted(self) -> Self:
+        if bool(self.gpu) != bool(self.layout.gpus):
+            raise ValueError("gpu and a number of layout.gpus, both or neither")
+        return self
 
 
 class Case:
@@ -146,13 +161,13 @@ class Case:
 
     @cached_property
     def sweep(self) -> list[SweepRow]:
-        """Rows of ``sweep.csv``, or none."""
-        return self._optional("sweep.csv", SweepRow)
+        """Rows of ``sweep.csv``, then those of the runs' context sweeps, or none."""
+        return [*self._optional("sweep.csv", SweepRow), *sweep_rows(self.runs)]
 
     @cached_property
     def two_point(self) -> list[TwoPointRow]:
-        """Rows of ``two_point.csv``, or none."""
-        return self._optional("two_point.csv", TwoPointRow)
+        """Rows of ``two_point.csv``, then those of the runs' two-point decodes, or none."""
+        return [*self._optional("two_point.csv", TwoPointRow), *two_point_rows(self.runs)]
 
     @cached_property
     def claims(self) -> list[ClaimRow]:
@@ -184,8 +199,21 @@ class Case:
         return read_table(self.folder / name, PoolRow) if name else []
 
     @cached_property
-    def model(self) -> ModelConfig:
-        """The model's facts."""
+    def runs(self) -> list[Run]:
+        """The runs of this server; of another host, engine or model they are refused."""
+        runs = []
+        for name in self.facts.references.runs:
+            with self._blamed("references.runs"):
+                folder = find_run(name, self.folder)
+            runs.append(Run(folder))
+            self._refuse_another_server(runs[0], runs[-1])
+        return runs
+
+    @cached_property
+    def model(self) -> ModelConfig | None:
+        """The model's facts, where they are known."""
+        if not self.facts.model:
+            return None
         beside = self.folder / self.facts.model
         if beside.is_file():
             return load_model(str(beside))
@@ -193,8 +221,10 @@ class Case:
             return load_model(self.facts.model)
 
     @cached_property
-    def gpu(self) -> Gpu:
-        """The GPU's published figures."""
+    def gpu(self) -> Gpu | None:
+        """The GPU's published figures, if the server has one."""
+        if not self.facts.gpu:
+            return None
         with self._blamed("gpu"):
             return find_gpu(self.facts.gpu)
 
@@ -214,6 +244,18 @@ class Case:
             if isinstance(value, cached_property):
                 getattr(self, name)
 
+    def _refuse_another_server(self, first: Run, other: Run) -> None:
+        """Figures of unlike servers stand in cases of their own, never pooled in silence."""
+        for what, one, two in zip(
+            ("host", "engine", "engine version", "model", "model file"),
+            *(_server_of(run) for run in (first, other)),
+            strict=True,
+        ):
+            if one != two:
+                place = f"{paths.relative(self.folder / 'case.toml')}, references.runs"
+                expected = f"{one!r} as in run {first.name}, or a case of its own"
+                raise InputError(place, f"{what} {two!r} in run {other.name}", expected)
+
     @contextmanager
     def _blamed(self, field: str) -> Iterator[None]:
         """A name that leads nowhere is the fault of the line in ``case.toml`` that gives it."""
@@ -226,6 +268,12 @@ class Case:
     def _optional(self, name: str, row: type) -> list:  # type: ignore[type-arg]
         path = self.folder / name
         return read_table(path, row) if path.exists() else []
+
+
+def _server_of(run: Run) -> tuple[str, ...]:
+    host, server = run.manifest.host, run.manifest.server
+    machine = f"{host.processor}, {host.cores} cores, {host.memory_gib:.3g} GiB, {host.system}"
+    return machine, server.kind, server.version, server.model, server.model_sha256[:12]
 
 
 def committed_cases() -> list[str]:

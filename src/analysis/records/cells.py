@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from analysis.model.decode_steps import decoded_tokens
 from analysis.model.spread import spread_pct
 from analysis.records.run import ExperimentName, Run, Sample
 
@@ -74,6 +75,16 @@ class Cell:
         return self.median(lambda s: s.tok_per_s)
 
     @property
+    def client_tok_per_s(self) -> float | None:
+        """The same by the client's clock."""
+        return self.median(_client_tok_per_s)
+
+    @property
+    def engine_step_ms(self) -> float | None:
+        """Median time of one verify step by the engine's clock alone."""
+        return self.median(lambda s: None if s.engine_decode_ms is None else s.step_ms)
+
+    @property
     def request_s(self) -> float | None:
         """Median time of the whole request by the client's clock."""
         return self.median(lambda s: s.request_s)
@@ -105,6 +116,12 @@ def cells(run: Run, experiment: ExperimentName) -> list[Cell]:
         _cell(experiment, key, groups[key], run.manifest.bounds.spread_pct)
         for key in sorted(groups)
     ]
+
+
+def _client_tok_per_s(sample: Sample) -> float | None:
+    if not sample.output_tokens or not sample.decode_s:
+        return None
+    return decoded_tokens(sample.output_tokens) / sample.decode_s
 
 
 def _cell(

@@ -10,7 +10,6 @@ Format history: 1, the first.
 
 import json
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
@@ -25,7 +24,7 @@ from pydantic import (
 
 from analysis import paths
 from analysis.errors import InputError
-from analysis.model.decode_steps import commit_length, decoded_tokens
+from analysis.model.decode_steps import FEW_STEPS, commit_length, decoded_tokens
 from analysis.model.step_time import mean_context
 from analysis.records.checked import Record, check
 from analysis.records.inputs import digest, read_bytes
@@ -44,7 +43,7 @@ EXPERIMENTS: tuple[ExperimentName, ...] = (
     "output-length",
     "acceptance",
 )
-StepsSource = Literal["engine counter", "timings", "metrics", "log", "no drafting"]
+StepsSource = Literal["timings", "metrics", "log", "no drafting"]
 Flag = Literal[
     "short output",
     "long output",
@@ -92,18 +91,23 @@ class Bounds(Record):
 
     busy_cores: PositiveFloat = 0.25
     spread_pct: PositiveFloat = 5.0
-    few_steps: PositiveInt = 20
+    few_steps: PositiveInt = FEW_STEPS
     clock_step_ms: PositiveFloat = 50.0
 
 
 class Planned(Record):
-    """One request that is to be sent. ``cold`` asks for a prompt that no cache holds."""
+    """One request that is to be sent. ``cold`` asks for a prompt that no cache holds.
+
+    ``excerpt`` tells apart prompts of one length from different places of one text. A ``warmup``
+    is sent before the first request of a prompt, and never measured.
+    """
 
     number: NonNegativeInt
     experiment: ExperimentName
     text: str
     asked_prompt_tokens: PositiveInt
     asked_output_tokens: PositiveInt
+    excerpt: NonNegativeInt = 0
     cold: bool = False
     warmup: bool = False
     repeat: NonNegativeInt = 0
@@ -245,7 +249,7 @@ class Run:
 
     def left(self) -> list[Planned]:
         """What was planned and has no answer yet; a request that failed is to be sent again."""
-        sent = {sample.number for sample in self.samples if not sample.error}
+        sent = {s.number for s in self.samples if not s.error and not s.warmup}
         return [planned for planned in self.plan if planned.number not in sent]
 
 
@@ -261,9 +265,14 @@ def committed_runs() -> list[str]:
 
 def load_run(name_or_path: str | Path) -> Run:
     """A run by its name in ``data/runs``, or by the path of its folder."""
-    for folder in (paths.RUNS / name_or_path, Path(name_or_path)):
+    return Run(find_run(name_or_path))
+
+
+def find_run(name_or_path: str | Path, beside: Path | None = None) -> Path:
+    """The folder of a run; a path is from ``beside``, or from where one is."""
+    for folder in (paths.RUNS / name_or_path, (beside or Path()) / name_or_path):
         if is_run(folder):
-            return Run(folder.resolve())
+            return folder.resolve()
     known = ", ".join(committed_runs()) or "none"
     expected = f"a folder with a {MANIFEST}, or a run in data/runs (there: {known})"
     raise InputError("run", repr(str(name_or_path)), expected)

@@ -22,6 +22,7 @@ from analysis.records.checked import Record, check
 from analysis.records.inputs import read_text
 
 CommitLength = Annotated[float, Field(ge=1)]
+StepKind = Literal["measured", "derived"]
 R = TypeVar("R", bound=Record)
 
 
@@ -40,6 +41,7 @@ class SweepRow(Record):
     commit_kind: Literal["measured", "exact", "derived"] | None = Field(
         default=None, validate_default=True
     )
+    measured_step_ms: PositiveFloat | None = None
     source: str
 
     @field_validator("commit_kind")
@@ -58,17 +60,33 @@ class SweepRow(Record):
 
     @property
     def step_ms(self) -> float | None:
-        """Step time implied by throughput and commit length: derived, not measured."""
+        """Step time as the engine timed it; else implied by throughput and commit length."""
+        if self.measured_step_ms is not None:
+            return self.measured_step_ms
         if self.commit_length is None:
             return None
         return implied_step_ms(self.commit_length, self.tok_per_s)
 
+    @property
+    def step_kind(self) -> StepKind | None:
+        """Whether the step was timed or worked out; ``None`` where there is none."""
+        if self.measured_step_ms is not None:
+            return "measured"
+        return None if self.commit_length is None else "derived"
+
 
 class TwoPointRow(Record):
-    """One decode throughput that was measured as a difference of two requests."""
+    """One decode throughput that was measured as a difference of two requests.
 
+    ``commit_length`` is that of the same requests, ``standard_error_ms`` that of the time per
+    token; ``series`` names the requests measured alike, as in the sweep.
+    """
+
+    series: str = ""
     context_tokens: NonNegativeFloat
     tok_per_s: PositiveFloat
+    commit_length: CommitLength | None = None
+    standard_error_ms: NonNegativeFloat | None = None
     source: str
 
 

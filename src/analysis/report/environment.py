@@ -7,7 +7,11 @@ from analysis import paths
 
 NOT_ON_CONDA = {"axe-playwright-python", "py-rattler", "scipy-stubs"}
 """Packages that pip installs inside the conda environment."""
-RENAMED = {"playwright": "playwright-python", "matplotlib": "matplotlib-base"}
+RENAMED = {
+    "playwright": "playwright-python",
+    "matplotlib": "matplotlib-base",
+    "prometheus-client": "prometheus_client",
+}
 
 
 def environment(pyproject: Path) -> str:

@@ -8,11 +8,11 @@ from analysis.records.case import Case
 def facts(case: Case) -> pd.DataFrame:
     """One row a fact, with undefined facts left out."""
     known = case.facts
-    layout = known.layout
+    layout, model = known.layout, case.model
     rows = {
-        "model": case.model.name,
-        "attention": f"{case.model.attention}, {case.model.cache.layers} layers",
-        "GPUs": f"{layout.gpus} x {known.gpu}",
+        "model": model and model.name,
+        "attention": model and f"{model.attention}, {model.cache.layers} layers",
+        "GPUs": known.gpu and f"{layout.gpus} x {known.gpu}",
         "engine": f"{known.engine.name} {known.engine.version or '(version not given)'}",
         "parallelism": f"TP {layout.tp}, DCP {layout.dcp}, "
         f"DP attention {'on' if layout.dp_attention else 'off'}",

@@ -1,0 +1,161 @@
+"""``analysis measure``."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from analysis import paths
+from analysis.cli.output import json_option, show_cells
+from analysis.errors import InputError
+from analysis.records.run import EXPERIMENTS, Planned, Sample, load_run
+
+
+class Numbers(click.ParamType):  # type: ignore[type-arg]
+    """Whole numbers with commas between them."""
+
+    name = "N,N,..."
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """The numbers, as they were given."""
+        try:
+            return tuple(int(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not whole numbers with commas between them", param, ctx)
+
+
+@click.command()
+@click.argument("experiments", nargs=-1, metavar="EXPERIMENT...")
+@click.option("--server", default="embedded", show_default=True, help="URL, or embedded")
+@click.option("--out", type=click.Path(path_type=Path), help="run folder  [default: runs/NAME]")
+@click.option("--prompts", type=Numbers(), help="prompt lengths, tokens")
+@click.option("--outputs", type=Numbers(), help="output lengths, tokens")
+@click.option("--texts", help="names in data/texts or files, commas between")
+@click.option("--repeats", type=click.IntRange(min=1), help="rounds over all cells")
+@click.option("--excerpts", type=click.IntRange(min=1), help="places of a text to start at")
+@click.option("--cold", is_flag=True, help="keep every cache out of it")
+@click.option("--seed", type=int, default=1, show_default=True, help="of the random order")
+@click.option("--speculation", type=click.Choice(["ngram-simple", "none"]), default="ngram-simple")
+@click.option("--llama-server", type=click.Path(path_type=Path), help="program to embed instead")
+@click.option("--server-log", help="FILE or journal:UNIT, where only the log tells commit length")
+@click.option("--timeout", "timeout_s", type=click.FloatRange(min=1), default=300.0)
+@click.option("--max-minutes", type=click.FloatRange(min=0), help="stop after so long")
+@click.option("--resume", type=click.Path(path_type=Path), help="an unfinished run to complete")
+@click.option("--dry-run", is_flag=True, help="say what would be sent, and stop")
+@click.option("--yes", is_flag=True, help="go on although the server is another machine")
+@json_option
+def measure(
+    experiments: tuple[str, ...],
+    server: str,
+    out: Path | None,
+    resume: Path | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Measure a server and write a run folder with every raw sample.
+
+    EXPERIMENT is two-point, context-sweep, output-length or acceptance, or several of them.
+    A key is read from the environment variable ANALYSIS_API_KEY only.
+    """
+    from analysis.engines.embedded import Settings
+    from analysis.experiments import session
+    from analysis.experiments.designs import checked
+
+    settings = Settings(speculation=options["speculation"], program=options["llama_server"])
+    given = {
+        field: options[option]
+        for field, option in (
+            ("prompt_tokens", "prompts"),
+            ("output_tokens", "outputs"),
+            ("repeats", "repeats"),
+            ("excerpts", "excerpts"),
+        )
+        if options[option] is not None
+    }
+    if options["texts"]:
+        given["texts"] = tuple(options["texts"].split(","))
+    if options["cold"]:
+        given["cold"] = True
+    unfinished = load_run(resume) if resume else None
+    if unfinished:
+        if experiments or given or out:
+            raise InputError("--resume", "experiments or lengths", "nothing: the run has its plan")
+        request = session.saved_request(unfinished, server, settings)
+    else:
+        names = _experiments(experiments)
+        designs = {name: checked(name, given) for name in names}
+        request = session.Request(server, designs, options["seed"], settings)
+    request = session.with_limits(
+        request, options["timeout_s"], options["max_minutes"], options["server_log"]
+    )
+    session.allow(request, yes or dry_run)
+    left = unfinished.left() if unfinished else None
+    click.echo(f"to send: {session.planned_load(request, left).says}", err=True)
+    if dry_run:
+        return
+    folder = resume or out or paths.MEASURED / session.new_name(request)
+    click.echo(f"run: {paths.relative(folder)}", err=True)
+    planned = left if left is not None else session.plan(request)
+    try:
+        with _Bar(planned) as bar:
+            outcome = (
+                session.resume(request, unfinished, bar.sent)
+                if unfinished
+                else session.measure(request, folder, bar.sent)
+            )
+    except KeyboardInterrupt:
+        click.echo(f"\n{_how_to_resume(folder)}", err=True)
+        raise
+    show_cells(outcome.run, as_json)
+    if outcome.stopped:
+        done = len(outcome.run.plan) - len(outcome.run.left())
+        found = f"{outcome.stopped}, after {done} of {len(outcome.run.plan)} requests"
+        raise InputError("measure", found, f"an end; {_how_to_resume(folder)}")
+
+
+class _Bar:
+    """Progress in tokens decoded, with the time left, on standard error."""
+
+    def __init__(self, planned: Sequence[Planned]) -> None:
+        self._bar: Any = click.progressbar(
+            length=sum(_weight(p) for p in planned),
+            label="measuring",
+            file=click.get_text_stream("stderr"),
+            show_eta=True,
+            item_show_func=lambda item: str(item) if item else "",
+        )
+
+    def __enter__(self) -> "_Bar":
+        self._bar.__enter__()
+        return self
+
+    def __exit__(self, *ending: Any) -> None:
+        self._bar.__exit__(*ending)
+
+    def sent(self, planned: Planned, sample: Sample) -> None:
+        """Advance by a request; warm-ups are paid by the request that they belong to."""
+        what = f"{planned.experiment} {planned.text} {planned.asked_prompt_tokens}"
+        self._bar.update(0 if sample.warmup else _weight(planned), what)
+
+
+def _weight(planned: Planned) -> int:
+    return planned.asked_output_tokens + planned.asked_prompt_tokens // 20
+
+
+def _how_to_resume(folder: Path) -> str:
+    return f"`analysis measure --resume {paths.relative(folder)}` goes on"
+
+
+def _experiments(given: tuple[str, ...]) -> list[Any]:
+    """The names of known experiments, each once."""
+    if not given:
+        raise InputError("EXPERIMENT", "none", f"one or more of {', '.join(EXPERIMENTS)}")
+    for name in given:
+        if name not in EXPERIMENTS:
+            raise InputError("EXPERIMENT", repr(name), f"one of {', '.join(EXPERIMENTS)}")
+    return list(dict.fromkeys(given))

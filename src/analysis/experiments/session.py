@@ -1,0 +1,276 @@
+"""A measurement session: connect, plan, send one request after the other, record each."""
+
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from analysis import paths
+from analysis.engines import embedded
+from analysis.engines.client import Client
+from analysis.engines.connect import connect
+from analysis.engines.embedded import Embedded, Settings
+from analysis.engines.http import checked_url, on_this_machine
+from analysis.errors import InputError
+from analysis.experiments import designs, host, recorder
+from analysis.experiments.designs import Design
+from analysis.experiments.estimate import Load, load, prompt_name
+from analysis.experiments.sender import Sender, StoppedError
+from analysis.experiments.texts import load_text
+from analysis.logs.source import log_source
+from analysis.records.run import (
+    FORMAT,
+    SERVER_LOG,
+    Bounds,
+    ExperimentName,
+    Manifest,
+    Planned,
+    Run,
+    Sample,
+    Server,
+)
+
+EMBEDDED = "embedded"
+MOST_SLOTS = 24
+
+Progress = Callable[[Planned, Sample], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for. ``server`` is an address or ``embedded``."""
+
+    server: str
+    designs: Mapping[ExperimentName, Design]
+    seed: int = 1
+    settings: Settings = field(default_factory=Settings)
+    timeout_s: float = 300.0
+    max_minutes: float | None = None
+    server_log: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a session ended; ``stopped`` says why it ended early, if it did."""
+
+    run: Run
+    stopped: str = ""
+
+
+def plan(request: Request) -> list[Planned]:
+    """Every request of a new run, in order."""
+    return designs.plan(request.designs, request.seed)
+
+
+def planned_load(request: Request, left: list[Planned] | None = None) -> Load:
+    """What a session will send, worked out without any server; ``left`` of a run to resume."""
+    planned = plan(request) if left is None else left
+    return load(planned, _slots(planned) if request.server == EMBEDDED else None)
+
+
+def allow(request: Request, yes: bool) -> None:
+    """Raise ``InputError`` for a server on another machine, unless the user has said yes."""
+    if request.server == EMBEDDED:
+        return
+    if not yes and not on_this_machine(checked_url(request.server)):
+        found = "a server on another machine"
+        raise InputError("--server", found, "--yes, once --dry-run has shown what it will get")
+
+
+def with_limits(
+    request: Request, timeout_s: float, max_minutes: float | None, server_log: str | None
+) -> Request:
+    """The request with its bounds in time, and the server's log."""
+    return replace(request, timeout_s=timeout_s, max_minutes=max_minutes, server_log=server_log)
+
+
+def measure(
+    request: Request, folder: Path, progress: Progress = lambda planned, sample: None
+) -> Outcome:
+    """Run the experiments and write a run into ``folder``.
+
+    Raises ``InputError`` for a server that is not there or that the plan does not fit. A session
+    that ends early, by an interrupt too, leaves a valid run that ``resume`` completes.
+    """
+    planned = plan(request)
+    settings = replace(request.settings, slots=_slots(planned))
+    texts = {text: load_text(text) for design in request.designs.values() for text in design.texts}
+    with _server(request, settings, folder) as (client, pid, server):
+        for name, design in request.designs.items():
+            _refuse_beyond_limit(name, design, server)
+        manifest = Manifest(
+            format=FORMAT,
+            name=folder.name,
+            server=server,
+            host=host.describe(),
+            bounds=Bounds(),
+            experiments={name: d.model_dump(mode="json") for name, d in request.designs.items()},
+            texts={
+                name: f"{text.title} ({text.origin}; {text.licence})"
+                for name, text in texts.items()
+            },
+            seed=request.seed,
+            git_commit=_git_commit(),
+            started_utc=datetime.now(UTC),
+        )
+        writer = recorder.create(folder, manifest, planned)
+        return _send(request, client, pid, writer, Run(folder), progress)
+
+
+def resume(
+    request: Request, run: Run, progress: Progress = lambda planned, sample: None
+) -> Outcome:
+    """Complete an unfinished run on the same server.
+
+    Raises ``InputError`` where server or machine are not those that the run began on.
+    """
+    settings = replace(request.settings, slots=_slots(run.plan))
+    with _server(request, settings, run.folder) as (client, pid, server):
+        for what, now, then in (
+            ("server", server, run.manifest.server),
+            ("machine", host.describe(), run.manifest.host),
+        ):
+            if now != then:
+                field, is_now, was = _difference(now, then)
+                place = f"{paths.relative(run.folder)}, {what}"
+                raise InputError(place, f"{field} {is_now!r}", f"{was!r}, as the run began")
+        return _send(request, client, pid, recorder.reopen(run), Run(run.folder), progress)
+
+
+def measure_for_notebook(server: str, experiment: ExperimentName) -> Path:
+    """Run one experiment with its default design, for a notebook; the folder of the run."""
+    request = Request(server, {experiment: designs.DEFAULTS[experiment]})
+    outcome = measure(request, paths.MEASURED / new_name(request))
+    if outcome.stopped:
+        raise InputError("server", outcome.stopped, "a server that answers to the end")
+    return outcome.run.folder
+
+
+def new_name(request: Request) -> str:
+    """A name for a new run: what was measured, and when."""
+    what = "-".join(request.designs) if len(request.designs) == 1 else "measured"
+    return f"{what}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+
+
+def saved_request(run: Run, server: str, settings: Settings) -> Request:
+    """The request that an unfinished run came from."""
+    saved = run.manifest.experiments
+    return Request(
+        server=server,
+        designs={name: Design.model_validate(values) for name, values in saved.items()},
+        seed=run.manifest.seed,
+        settings=settings,
+    )
+
+
+def _send(
+    request: Request,
+    client: Client,
+    pid: int | None,
+    writer: recorder.Recorder,
+    run: Run,
+    progress: Progress,
+) -> Outcome:
+    log = log_source(request.server_log) if request.server_log else None
+    sender = Sender(
+        client, run.manifest, host.Watch(pid, client.server.where != "another machine"), log
+    )
+    until = None if request.max_minutes is None else monotonic() + 60 * request.max_minutes
+    try:
+        for planned in run.left():
+            if until is not None and monotonic() > until:
+                raise StoppedError(f"--max-minutes {request.max_minutes:g} are over")
+            for sample in sender.send(planned):
+                writer.add(sample)
+                progress(planned, sample)
+    except StoppedError as reason:
+        writer.close()
+        return Outcome(Run(run.folder), str(reason))
+    except BaseException:
+        writer.close()
+        raise
+    return Outcome(writer.finish())
+
+
+@contextmanager
+def _server(
+    request: Request, settings: Settings, folder: Path
+) -> Iterator[tuple[Client, int | None, Server]]:
+    """A client, the server's process where it can be known, and what the server is."""
+    if request.server != EMBEDDED:
+        client = connect(request.server, request.timeout_s)
+        try:
+            here = client.server.where == "this machine"
+            yield client, host.listener(request.server) if here else None, client.server
+        finally:
+            client.close()
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    log = folder.parent / f".{folder.name}.{SERVER_LOG}"
+    with embedded.running(settings, log) as started:
+        client = connect(started.url, request.timeout_s)
+        try:
+            yield client, started.process.pid, _embedded(client.server, started)
+        finally:
+            client.close()
+            if folder.is_dir():
+                _keep_log(log, folder / SERVER_LOG)
+            log.unlink(missing_ok=True)
+
+
+def _embedded(server: Server, started: Embedded) -> Server:
+    """The embedded server knows more of itself than it tells over HTTP."""
+    return server.model_copy(
+        update={
+            "version": started.version or server.version,
+            "model": embedded.MODEL,
+            "model_sha256": started.model_sha256,
+            "speculation": started.speculation,
+            "where": "embedded",
+            "flags": started.flags,
+        }
+    )
+
+
+def _keep_log(log: Path, kept: Path) -> None:
+    """Append the server's first and last lines: how it was set up, and its last requests."""
+    lines = log.read_text(errors="replace").splitlines()
+    excerpt = lines if len(lines) <= 80 else [*lines[:60], "...", *lines[-20:]]
+    with kept.open("a") as file:
+        file.write("\n".join(excerpt) + "\n")
+
+
+def _slots(planned: list[Planned]) -> int:
+    """A slot for every prompt, so that each stays cached."""
+    return min(MOST_SLOTS, len({prompt_name(p) for p in planned}))
+
+
+def _refuse_beyond_limit(name: ExperimentName, design: Design, server: Server) -> None:
+    shortest = min(design.prompt_tokens) + min(design.output_tokens)
+    limit = server.context_limit
+    if limit is not None and shortest > limit:
+        place = f"{name}, prompt_tokens and output_tokens"
+        raise InputError(
+            place, f"{shortest} tokens at least", f"at most {limit}, the server's limit"
+        )
+
+
+def _difference(now: Server | Any, then: Server | Any) -> tuple[str, Any, Any]:
+    for name in type(now).model_fields:
+        if getattr(now, name) != getattr(then, name):
+            return name, getattr(now, name), getattr(then, name)
+    raise AssertionError("no difference")
+
+
+def _git_commit() -> str:
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=paths.ROOT, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return found.stdout.strip()

@@ -11,11 +11,12 @@ REPORT_READY := $(VENV)/report.ready
 TEST_READY := $(VENV)/test.ready
 ENGINE_READY := $(VENV)/engine.ready
 
-.PHONY: help report test setup lint unit notebooks lock checksums environment benchmark clean
+.PHONY: help report measure test setup lint unit notebooks lock checksums environment benchmark clean
 
 help:
 	@echo 'make report      run every stale notebook, rebuild figures, values and build/report/index.html'
 	@echo 'make test        lint, types, layers, unit tests, nbval, report and browser checks'
+	@echo 'make measure     run two experiments on the embedded server, into runs/'
 	@echo 'make setup       only .venv with the analysis command'
 	@echo 'make benchmark   time the full, the no-op and the one-change build against a plain loop'
 	@echo 'make lock        write requirements/*.lock again (needs uv)'
@@ -50,6 +51,10 @@ $(ENGINE_READY): requirements/engine.lock $(REPORT_READY)
 report: $(REPORT_READY)
 	@$(BIN)/analysis report
 
+# Two experiments on the embedded server, a few minutes on two cores; the run folder is printed.
+measure: $(ENGINE_READY)
+	@$(BIN)/analysis measure two-point context-sweep
+
 test: lint unit notebooks
 
 lint: $(TEST_READY)
@@ -58,7 +63,7 @@ lint: $(TEST_READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-unit: $(TEST_READY)
+unit: $(TEST_READY) $(ENGINE_READY)
 	@$(BIN)/python tests/chromium.py
 	@$(BIN)/analysis report
 	$(BIN)/python -m pytest tests

@@ -122,12 +122,12 @@ class _Bar:
     """Progress in tokens decoded, with the time left, on standard error."""
 
     def __init__(self, planned: Sequence[Planned]) -> None:
-        self._bar: Any = click.progressbar(
+        bar: Any = click.progressbar
+        self._bar = bar(
             length=sum(_weight(p) for p in planned),
             label="measuring",
             file=click.get_text_stream("stderr"),
-            show_eta=True,
-            item_show_func=lambda item: str(item) if item else "",
+            item_show_func=lambda item: item or "",
         )
 
     def __enter__(self) -> "_Bar":

@@ -30,12 +30,20 @@ class RequestError(RuntimeError):
     """One request failed; the message says how, in one line and without any header."""
 
 
+class TextTooShortError(RequestError):
+    """A text has fewer tokens than a prompt is to have."""
+
+
 class ServerGoneError(RuntimeError):
     """Nothing answers at the address any more."""
 
 
 class Http:
-    """One kept-alive connection to one server."""
+    """Requests to one server, each on a connection of its own.
+
+    A kept-alive connection saves under a millisecond here and races with the server's closing it:
+    llama.cpp's server does so soon after a stream, and a request sent then is lost.
+    """
 
     def __init__(self, url: str, timeout_s: float = 300.0) -> None:
         self.url = checked_url(url)
@@ -46,6 +54,7 @@ class Http:
             base_url=self.url,
             headers={"Authorization": f"Bearer {key}"} if key else {},
             timeout=httpx.Timeout(timeout_s, connect=CONNECT_S),
+            limits=httpx.Limits(max_keepalive_connections=0),
             trust_env=not self.local,  # a proxy has no place between two ends of one machine
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from analysis.engines import metrics
 from analysis.engines.client import Clock, Counters, Prompt, Reply
-from analysis.engines.http import Http, RequestError
+from analysis.engines.http import Http, RequestError, TextTooShortError
 from analysis.records.run import Server
 
 KIND = "llama.cpp"
@@ -40,7 +40,7 @@ class LlamaCpp:
         """The first ``tokens`` tokens of ``text``, by the server's tokenizer."""
         found = self._http.post("/tokenize", {"content": text}).get("tokens")
         if not isinstance(found, list) or len(found) < tokens:
-            raise RequestError(f"only {len(found or [])} tokens for {name}, {tokens} wanted")
+            raise TextTooShortError(f"only {len(found or [])} tokens of text, {tokens} wanted")
         return Prompt(name, found[:tokens], tokens)
 
     def ask(self, prompt: Prompt, output_tokens: int, cold: bool) -> Reply:

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from analysis.engines.client import Clock, Counters, Prompt, Reply
-from analysis.engines.http import Http, RequestError
+from analysis.engines.http import Http, RequestError, TextTooShortError
 from analysis.records.run import Server
 
 TRIES = 8
@@ -40,7 +40,7 @@ class OpenAi:
             if counted == tokens:
                 break
             if counted < tokens and length == len(text):
-                raise RequestError(f"only {counted} tokens for {name}, {tokens} wanted")
+                raise TextTooShortError(f"only {counted} tokens of text, {tokens} wanted")
             change = round((tokens - counted) * length / max(1, counted))
             change = change or (1 if counted < tokens else -1)
             length = max(1, min(len(text), length + change))

@@ -11,7 +11,7 @@ from typing import Any
 
 from analysis.engines import metrics
 from analysis.engines.client import Counters, Prompt, Reply
-from analysis.engines.http import Http, RequestError
+from analysis.engines.http import Http, TextTooShortError
 from analysis.engines.openai import OpenAi
 from analysis.records.run import Server, StepsSource
 
@@ -43,7 +43,7 @@ class Vllm(OpenAi):
         body = {"model": self.model, "prompt": text, "add_special_tokens": False}
         found = self.http.post("/tokenize", body).get("tokens")
         if not isinstance(found, list) or len(found) < tokens:
-            raise RequestError(f"only {len(found or [])} tokens for {name}, {tokens} wanted")
+            raise TextTooShortError(f"only {len(found or [])} tokens of text, {tokens} wanted")
         return Prompt(name, found[:tokens], tokens)
 
     def ask(self, prompt: Prompt, output_tokens: int, cold: bool) -> Reply:

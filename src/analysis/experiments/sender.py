@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from analysis.engines.client import Client, Counters, Prompt, Reply
-from analysis.engines.http import RequestError, ServerGoneError
+from analysis.engines.http import RequestError, ServerGoneError, TextTooShortError
 from analysis.experiments import guards
 from analysis.experiments.estimate import WARMUP_OUTPUT_TOKENS, prompt_name
 from analysis.experiments.host import Seen, Watch
@@ -64,7 +64,7 @@ class Sender:
         except ServerGoneError as error:
             raise StoppedError(f"the server is gone: {error}") from None
         except RequestError as error:
-            self._failed += 1
+            self._failed += not isinstance(error, TextTooShortError)
             yield _sample(
                 planned,
                 {"sent_utc": datetime.now(UTC), "flags": ("error",), "error": str(error)},

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from analysis import paths
+from analysis.findings import server_answer
 from analysis.findings.ledger import Findings
 from analysis.findings.missing import Missing
 from analysis.findings.reconciliation import Reconciliation
@@ -32,10 +34,17 @@ LIMITS = "It says nothing of batches, of other texts, or of another install."
 
 
 def find(found: Findings) -> Headline:
-    """The headline of a case, by what it has: an observation to explain, or slopes to compare."""
+    """The headline of a case, by what it has: an observation, runs of ours, or slopes."""
     case = found.case
     if not isinstance(found.reconciliation, Missing):
         return _observed(case, found.reconciliation)
+    if not isinstance(found.steps, Missing) and case.runs:
+        return _headline(
+            case,
+            "Why is this server this fast, and what will context do to it?",
+            server_answer.answer(found, found.steps),
+            server_answer.scope(case, found.steps),
+        )
     if not isinstance(found.steps, Missing):
         return _slopes(case, found.steps)
     return _headline(case, "What does this case hold?", found.steps.reason, "")
@@ -123,6 +132,14 @@ def _headline(
         answer=answer,
         scope=scope,
         is_not=(PUBLISHED if case.facts.published else "") + LIMITS,
-        rerun="make report" if case.committed else f"analysis report --case {case.name}",
+        rerun=_rerun(case),
         leading_claims=tuple(claim for claim in claims if claim in known),
     )
+
+
+def _rerun(case: Case) -> str:
+    if case.committed:
+        return "make report"
+    if case.runs and case.folder.parent == paths.BUILD / "cases":
+        return f"make report RUN={paths.relative(case.runs[0].folder)}"
+    return f"analysis report --case {case.name}"

@@ -154,9 +154,7 @@ def context_dominates(claim: ClaimRow, found: Findings) -> Judgement:
     crossover = steps.main.prompt.crossover(2.0)
     over = steps.main.over_bandwidth
     limit = (
-        ""
-        if over is None
-        else f"; the slope is {over:.0f} times what reading the cache would take"
+        "" if over is None else f"; the slope is {over:.0f} times what reading the cache would take"
     )
     rest = (
         ""

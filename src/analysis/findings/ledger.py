@@ -97,10 +97,12 @@ class Findings:
                 main = self.steps.main
                 shown = points.of(main.series, main.repeat)
             first, last = shown[0], shown[-1]
+            hollow = (
+                "" if points.measured else "; hollow points have no commit length that was read"
+            )
             return (
                 f"{first.series} falls from {first.tok_per_s:.1f} to {last.tok_per_s:.1f} tok/s "
-                f"between {first.prompt_tokens:,} and {last.prompt_tokens:,} tokens; hollow points "
-                "have no commit length that was read."
+                f"between {first.prompt_tokens:,} and {last.prompt_tokens:,} tokens{hollow}."
             )
         named = [context.tokens for context in result.observation.contexts]
         where = " to ".join(f"{end:,}" for end in sorted({min(named), max(named)}))

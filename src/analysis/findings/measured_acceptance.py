@@ -233,13 +233,12 @@ def _plain_step(
 
 
 def _said(result: TextResult) -> str:
-    between = result.commit_range
-    span = (
-        f", {between[0]:.3g} to {between[1]:.3g} over {result.n} requests from {result.excerpts} places"
-        if between
-        else ""
-    )
-    return f"{result.text} {result.cell.commit_length:.3g} tokens per step{span}"
+    text = f"{result.text} {result.cell.commit_length:.3g} tokens per step"
+    if result.commit_range is None:
+        return text
+    low, high = result.commit_range
+    places = f"{result.excerpts} {'place' if result.excerpts == 1 else 'places'} in it"
+    return f"{text} ({low:.3g} to {high:.3g} over {result.n} requests from {places})"
 
 
 def _prompts(results: list[TextResult]) -> str:

@@ -86,6 +86,7 @@ class Memory:
     main: Cell
     cells: tuple[Cell, ...]
     counterfactuals: tuple[Cell, ...]
+    gpus: int
     pool_tokens: int | None
     free_gb: float | None
     wished_tokens: int
@@ -97,6 +98,12 @@ class Memory:
     @property
     def verdict(self) -> str:
         """The chapter's answer in one sentence."""
+        if not self.gpus:
+            return (
+                f"{self.model.name} keeps {self.main.bytes_per_token:,.0f} B per token in "
+                f"{self.main.kv_dtype}: {self.wished_tokens:,} tokens take "
+                f"{self.main.wished_gb:.3g} GB ({self.main.wished_gib:.3g} GiB) of memory."
+            )
         pool = ""
         if self.pool_tokens and self.main.pool_gib is not None:
             pool = (
@@ -126,6 +133,12 @@ class Memory:
                     f" (YaRN factor {model.yarn_factor:g} on {model.yarn_original_positions:,})"
                 )
             limit += "."
+        if not self.gpus:
+            return (
+                f"{model.name}: {model.attention}, {what} in each of {cache.layers} layers, a key "
+                f"and a value each; {self.main.bytes_per_token:,.0f} B per token in "
+                f"{self.main.kv_dtype}.{limit}"
+            )
         return (
             f"{model.name}: {what} in each of {cache.layers} layers; "
             f"{self.main.bytes_per_token:,.0f} B per token and GPU in {self.main.kv_dtype}, "
@@ -221,6 +234,7 @@ def find(case: Case) -> Memory | Missing:
             cell(f"GQA, {COUNTERFACTUAL_HEADS} KV heads of {dim}", gqa, dtype, plain),
             cell(f"MHA, {mha.kv_heads} heads, uncompressed", mha, dtype, plain),
         ),
+        gpus=layout.gpus,
         pool_tokens=pool,
         free_gb=layout.free_gb_per_gpu,
         wished_tokens=wished,
@@ -236,6 +250,13 @@ def find(case: Case) -> Memory | Missing:
 def with_pool(found: Memory | Missing) -> Memory | Missing:
     """The finding, if the server's pool is known; silent if not."""
     if isinstance(found, Missing) or found.largest_request is not None:
+        return found
+    return Missing("")
+
+
+def on_gpus(found: Memory | Missing) -> Memory | Missing:
+    """The finding, if the cache lies on GPUs and so in a layout over ranks; silent if not."""
+    if isinstance(found, Missing) or found.gpus:
         return found
     return Missing("")
 

@@ -2,9 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import hypot
 
 from analysis.model.regression import Interval
 from analysis.model.step_time import implied_step_ms
+
+
+NORMAL_975 = 1.959964
 
 
 @dataclass(frozen=True)
@@ -12,7 +16,7 @@ class NeededCommit:
     """The commit length that a two-point throughput would need with the sweep's step times.
 
     ``commit_length`` is that of the two-point requests themselves, where it was counted;
-    ``step_ms`` the step that follows from it. ``sweep_step_ms`` and its 95 % prediction interval
+    ``step_ms`` the step that follows from it, ``step_error_ms`` its standard error. ``sweep_step_ms`` and its 95 % prediction interval
     are the sweep's, on the mean context, which is the context of a two-point decode.
     """
 
@@ -24,6 +28,7 @@ class NeededCommit:
     needed_on_prompt_axis: float
     needed_on_mean_axis: float
     commit_length: float | None
+    step_error_ms: float | None
     sweep_step_ms: float
     sweep_step_interval95: Interval | None
 
@@ -36,16 +41,20 @@ class NeededCommit:
 
     @property
     def agrees(self) -> bool | None:
-        """Whether the sweep's prediction interval holds that step; ``None`` without either."""
+        """Whether that step lies within the sweep's prediction interval and its own 95 % error.
+
+        ``None`` where one of the two is not known.
+        """
         if self.step_ms is None or self.sweep_step_interval95 is None:
             return None
-        low, high = self.sweep_step_interval95
-        return low <= self.step_ms <= high
+        half = self.sweep_step_interval95[1] - self.sweep_step_ms
+        allowed = hypot(half, NORMAL_975 * (self.step_error_ms or 0.0))
+        return abs(self.step_ms - self.sweep_step_ms) <= allowed
 
     @property
-    def gap_pct(self) -> float:
-        """The two-point step over the sweep's, minus one, per cent; 0 where there is none."""
-        return 0.0 if self.step_ms is None else 100 * (self.step_ms / self.sweep_step_ms - 1)
+    def gap_pct(self) -> float | None:
+        """The two-point step over the sweep's, minus one, per cent."""
+        return None if self.step_ms is None else 100 * (self.step_ms / self.sweep_step_ms - 1)
 
 
 def counted_verdict(points: Sequence[NeededCommit]) -> str:
@@ -57,7 +66,7 @@ def counted_verdict(points: Sequence[NeededCommit]) -> str:
             "for a prediction interval of its step."
         )
     outside = [p for p in judged if not p.agrees]
-    largest = max(judged, key=lambda p: abs(p.gap_pct))
+    largest = max(judged, key=lambda p: abs(p.gap_pct or 0.0))
     size = (
         f"the largest difference is {largest.gap_pct:+.1f} % of the sweep's step "
         f"({largest.series}, {largest.context_tokens:,.0f} tokens)"
@@ -65,10 +74,11 @@ def counted_verdict(points: Sequence[NeededCommit]) -> str:
     if not outside:
         return (
             f"The two measurements agree: at all {len(judged)} points the step of the "
-            f"two-point decode lies inside the sweep's 95 % prediction interval; {size}."
+            f"two-point decode lies inside the sweep's 95 % prediction interval, widened by its "
+            f"own error; {size}."
         )
     return (
         f"The two measurements agree at {len(judged) - len(outside)} of {len(judged)} points: "
         f"at the others the step of the two-point decode lies outside the sweep's 95 % "
-        f"prediction interval; {size}."
+        f"prediction interval, widened by its own error; {size}."
     )

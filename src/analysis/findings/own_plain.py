@@ -14,7 +14,7 @@ from analysis.records.case import Case
 from analysis.records.tables import SweepRow
 
 SAME_CONTEXT = 0.02
-"""Share by which a context may lie outside the plain ones: token counts of texts differ a little."""
+"""Share by which a context may lie outside the plain ones: texts differ by a few tokens."""
 
 
 @dataclass(frozen=True)

@@ -254,7 +254,7 @@ def _fit(case: Case, rows: list[SweepRow]) -> SeriesFit:
     if model is not None:
         ranks = layout.parallelism(first.dcp)
         cell = bytes_per_token_per_gpu(model.cache, layout.kv_dtype, ranks)
-        limit = gpu and bandwidth_slope_us(cell, gpu.bandwidth_tb_per_s)
+        limit = bandwidth_slope_us(cell, gpu.bandwidth_tb_per_s) if gpu else None
     counted = None
     if all(row.counted_prompt_tokens is not None for row in rows if row.prompt_tokens):
         tokens = [row.counted_prompt_tokens or 0 for row in rows]

@@ -224,6 +224,9 @@ def _needed(row: TwoPointRow, main: SeriesFit) -> NeededCommit:
         needed_on_prompt_axis=commit_for(row.tok_per_s, on_prompt),
         needed_on_mean_axis=commit_for(row.tok_per_s, on_mean),
         commit_length=row.commit_length,
+        step_error_ms=row.commit_length
+        and row.standard_error_ms
+        and row.commit_length * row.standard_error_ms,
         sweep_step_ms=on_mean,
         sweep_step_interval95=main.mean.fit.prediction_interval(row.context_tokens),
     )

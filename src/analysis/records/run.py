@@ -89,7 +89,7 @@ class Server(Record):
 class Bounds(Record):
     """What counts as quiet, and what as enough; written down before the first request."""
 
-    busy_cores: PositiveFloat = 0.25
+    busy_cores: PositiveFloat = 0.1
     spread_pct: PositiveFloat = 5.0
     few_steps: PositiveInt = FEW_STEPS
     clock_step_ms: PositiveFloat = 50.0

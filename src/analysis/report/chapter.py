@@ -2,10 +2,14 @@
 
 Each takes a finding first. Where the case has no data for it (``Missing``), the first call says
 why in a sentence and the later ones are silent, so a notebook needs no branches.
+
+A chapter on measurements of our own takes a ``server`` too: where one is given it is measured, or
+read if it is a run, and the chapter works on that run instead of the case's.
 """
 
 import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from string import Formatter
 from typing import Any
 
@@ -16,7 +20,8 @@ from IPython.display import display
 from analysis import paths
 from analysis.errors import InputError
 from analysis.findings.missing import Missing
-from analysis.records.case import load_case
+from analysis.records.case import Case, load_case
+from analysis.records.run import EXPERIMENTS, ExperimentName, committed_runs, is_run, load_run
 from analysis.report import columns, figure
 from analysis.report.style import RC, new_figure
 from analysis.rounding import rounded
@@ -25,12 +30,12 @@ from analysis.rounding import rounded
 class Chapter:
     """One notebook on one case, with its checked parameters."""
 
-    def __init__(self, notebook: str, case: str, **parameters: Any) -> None:
+    def __init__(self, notebook: str, case: str, server: str = "", **parameters: Any) -> None:
         for name, value in parameters.items():
             if isinstance(value, int | float) and not value >= 0:
                 raise InputError(f"parameter {name}", repr(value), "a number that is not negative")
         self.notebook = notebook
-        self.case = load_case(case)
+        self.case = _measured(notebook, server) if server else load_case(case)
         self.parameters: Mapping[str, Any] = {"case": self.case.name, **parameters}
         self.folder = paths.stage() or paths.BUILD / "by-hand" / self.case.name
         self._values: dict[str, Any] = {}
@@ -116,6 +121,27 @@ class Chapter:
         kept = {self.case.name: {self.notebook: rounded(dict(sorted(self._values.items())))}}
         (self.folder / "values.json").write_text(json.dumps(kept, indent=1) + "\n")
         (self.folder / "modules.json").write_text(json.dumps(figure.modules(), indent=1) + "\n")
+
+
+def _measured(notebook: str, server: str) -> Case:
+    """The case of a run: ``server`` itself, or what is measured on it now."""
+    named = server in committed_runs()
+    if not named and not is_run(Path(server)):
+        from analysis.experiments.session import measure_for_notebook  # only where one is measured
+
+        server = str(measure_for_notebook(server, experiment_of(notebook)))
+    from analysis.records.case import case_of_run
+
+    return case_of_run(load_run(server))
+
+
+def experiment_of(notebook: str) -> ExperimentName:
+    """The experiment that a chapter is on, by its name: ``NN-measure-<experiment>``."""
+    for experiment in EXPERIMENTS:
+        if notebook.endswith(f"-measure-{experiment}"):
+            return experiment
+    known = ", ".join(EXPERIMENTS)
+    raise InputError(f"{notebook}, server", "a chapter without an experiment", f"one of {known}")
 
 
 def _markdown(text: str) -> None:

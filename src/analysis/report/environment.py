@@ -18,7 +18,13 @@ def environment(pyproject: Path) -> str:
     """The text of environment.yml: core, report, measure, lab and test dependencies, then the package."""
     project = tomllib.loads(pyproject.read_text())["project"]
     extras = project["optional-dependencies"]
-    groups = [project["dependencies"], extras["report"], extras["measure"], extras["lab"], extras["test"]]
+    groups = [
+        project["dependencies"],
+        extras["report"],
+        extras["measure"],
+        extras["lab"],
+        extras["test"],
+    ]
     wanted = sorted({item for group in groups for item in group})
     conda = [_renamed(item) for item in wanted if _name(item) not in NOT_ON_CONDA]
     pip = [item for item in wanted if _name(item) in NOT_ON_CONDA]

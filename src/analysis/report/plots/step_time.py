@@ -58,6 +58,7 @@ def _share_y(panels: Sequence[Axes]) -> None:
 
 def _line(axis: Axes, part: pd.DataFrame, colour: Any, marker: str, bands: bool) -> None:
     measured, line = part[part.kind == "measured"], part[part.kind == "line"]
+    kind = "measured" if "step_kind" in part else "derived"
     if bands and line.prediction_low.notna().all():
         axis.fill_between(
             line.context_tokens,
@@ -84,7 +85,7 @@ def _line(axis: Axes, part: pd.DataFrame, colour: Any, marker: str, bands: bool)
         marker,
         color=colour,
         mfc="white",
-        label="derived step of the sweep" if bands else "",
+        label=f"{kind} step of the sweep" if bands else "",
         zorder=3,
         clip_on=False,
     )
@@ -105,6 +106,17 @@ def slopes(axis: Axes, table: pd.DataFrame) -> Axes:
         capsize=2,
         label="measured slope, 95 % confidence",
     )
+    if "bandwidth_us" in table:
+        _limits(axis, table, y)
+    plain_log_x(axis)
+    axis.set_yticks(y, list(table.series), fontsize=SMALL)
+    axis.set_ylim(-0.6, len(table) - 0.3)
+    axis.set_xlabel("us per token of context")
+    legend_below(axis)
+    return axis
+
+
+def _limits(axis: Axes, table: pd.DataFrame, y: list[int]) -> None:
     axis.plot(
         table.bandwidth_us,
         y,
@@ -127,12 +139,6 @@ def slopes(axis: Axes, table: pd.DataFrame) -> Axes:
             ha="center",
             color=QUIET,
         )
-    plain_log_x(axis)
-    axis.set_yticks(y, list(table.series), fontsize=SMALL)
-    axis.set_ylim(-0.6, len(table) - 0.3)
-    axis.set_xlabel("us per token of context")
-    legend_below(axis)
-    return axis
 
 
 LEVERS = {

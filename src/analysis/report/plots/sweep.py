@@ -21,6 +21,7 @@ from analysis.report.style import (
 
 def sweep_panels(axes: Sequence[Axes], table: pd.DataFrame) -> Sequence[Axes]:
     """Throughput, commit and step over prompt length, side by side; derived values hollow."""
+    kind = "measured" if "step_kind" in table else "derived"
     names = list(dict.fromkeys(table.series))
     palette = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
     markers = {name: MARKERS[i % len(MARKERS)] for i, name in enumerate(names)}
@@ -29,7 +30,7 @@ def sweep_panels(axes: Sequence[Axes], table: pd.DataFrame) -> Sequence[Axes]:
         (
             ("tok_per_s", "throughput (tok/s)"),
             ("commit_length", "commit (tokens/step)"),
-            ("step_ms", "step (ms), derived"),
+            ("step_ms", f"step (ms), {kind}"),
         ),
         strict=True,
     ):
@@ -50,7 +51,8 @@ def sweep_panels(axes: Sequence[Axes], table: pd.DataFrame) -> Sequence[Axes]:
         )
         for line in axis.lines:
             line.set_markeredgecolor(line.get_color())
-            line.set_markerfacecolor("white" if column == "step_ms" else line.get_color())
+            hollow = column == "step_ms" and kind == "derived"
+            line.set_markerfacecolor("white" if hollow else line.get_color())
         without = [name for name in names if name not in set(known.series)]
         if without:
             axis.annotate(
@@ -98,4 +100,58 @@ def needed_commits(axis: Axes, table: pd.DataFrame) -> Axes:
     axis.set_xlabel("context of the two-point decode (tokens)")
     axis.set_ylabel("commit (tokens/step)")
     axis.legend(loc="lower right")
+    return axis
+
+
+def two_point_steps(axis: Axes, table: pd.DataFrame) -> Axes:
+    """Steps of the two-point decode as diamonds, on the sweep's line and prediction interval."""
+    for i, (name, rows) in enumerate(table.groupby("series", sort=False)):
+        rows = rows.sort_values("context_tokens")
+        colour = COLOURS[i % len(COLOURS)]
+        axis.plot(rows.context_tokens, rows.sweep_step_ms, "-", color=colour, lw=1)
+        axis.fill_between(rows.context_tokens, rows.low, rows.high, color=colour, alpha=0.2, lw=0)
+        axis.plot(
+            rows.context_tokens,
+            rows.step_ms,
+            MARKERS[1],
+            color=colour,
+            mfc="white",
+            label=str(name),
+            zorder=3,
+        )
+    axis.set_ylim(0, 1.15 * float(table[["step_ms", "high"]].max().max()))
+    linear_contexts(axis)
+    axis.set_xlim(right=1.08 * float(table.context_tokens.max()))
+    axis.set_xlabel("context of the two-point decode (tokens)")
+    axis.set_ylabel("step (ms)")
+    legend_below(axis)
+    return axis
+
+
+def own_break_even(axis: Axes, table: pd.DataFrame) -> Axes:
+    """Commit length of every speculating cell, and the break-even that it has to exceed."""
+    for i, (name, rows) in enumerate(table.groupby("series", sort=False)):
+        rows = rows.sort_values("context_tokens")
+        colour = COLOURS[i % len(COLOURS)]
+        axis.plot(
+            rows.context_tokens,
+            rows.commit_length,
+            f"{MARKERS[i % len(MARKERS)]}-",
+            color=colour,
+            lw=0.8,
+            label=f"{name}: commit",
+        )
+        axis.plot(
+            rows.context_tokens,
+            rows.own_break_even,
+            "--",
+            color=colour,
+            label=f"{name}: break-even with its own plain decoding",
+        )
+    axis.set_ylim(0, 1.1 * axis.get_ylim()[1])
+    linear_contexts(axis)
+    axis.set_xlim(right=1.08 * float(table.context_tokens.max()))
+    axis.set_xlabel("mean context while decoding (tokens)")
+    axis.set_ylabel("commit (tokens/step)")
+    legend_below(axis, 1)
     return axis

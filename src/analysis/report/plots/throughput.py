@@ -57,7 +57,8 @@ def throughput_map(axis: Axes, table: pd.DataFrame) -> Axes:
         _sweep_by_series(axis, kinds["sweep"], ends)
     _other_points(axis, kinds)
     label_ends(axis, ends)
-    axis.set_xlabel("mean context while decoding (tokens)" if account else "prompt (tokens)")
+    mean = account or "axis" in table
+    axis.set_xlabel("mean context while decoding (tokens)" if mean else "prompt (tokens)")
     axis.set_ylabel("throughput of one stream (tok/s)")
     return axis
 
@@ -101,6 +102,7 @@ def _sweep_by_series(axis: Axes, rows: pd.DataFrame, ends: list[tuple[float, str
 def _other_points(axis: Axes, kinds: dict[str, pd.DataFrame]) -> None:
     if "two-point" in kinds:
         rows = kinds["two-point"]
+        unknown = rows.commit_length.isna().any()
         axis.plot(
             rows.context_tokens,
             rows.tok_per_s,
@@ -108,7 +110,7 @@ def _other_points(axis: Axes, kinds: dict[str, pd.DataFrame]) -> None:
             color=ORANGE,
             mfc="white",
             zorder=4,
-            label="two-point decode, commit unknown",
+            label="two-point decode" + (", commit unknown" if unknown else ""),
         )
     for row in kinds.get("plain", pd.DataFrame()).itertuples():
         axis.errorbar(

@@ -81,7 +81,10 @@ def lines(found: StepTimes) -> pd.DataFrame:
                 }
                 for c in np.linspace(0, 1.08 * max(line.contexts), 40)
             ]
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    if found.main.measured:
+        table["step_kind"] = "measured"
+    return table
 
 
 def slopes(found: StepTimes) -> pd.DataFrame:
@@ -100,7 +103,7 @@ def slopes(found: StepTimes) -> pd.DataFrame:
                 "limit_ratio": series.over_bandwidth,
             }
         )
-    return pd.DataFrame(rows).dropna(axis="columns", how="all")
+    return pd.DataFrame(rows).dropna(axis="columns", how="all")  # no limit without a GPU
 
 
 def slope_dots(found: StepTimes) -> pd.DataFrame:

@@ -2,13 +2,14 @@
 
 import pandas as pd
 
+from analysis.findings.own_plain import OwnPlain
 from analysis.findings.sweep import Sweep
 from analysis.findings.two_point import TwoPoints
 
 
 def sweep_points(found: Sweep) -> pd.DataFrame:
-    """Every row of the sweep with its derived step."""
-    return pd.DataFrame(
+    """Every row of the sweep with its step; whose it is stands there where any was measured."""
+    table = pd.DataFrame(
         [
             {
                 "series": p.series,
@@ -19,10 +20,12 @@ def sweep_points(found: Sweep) -> pd.DataFrame:
                 "commit_length": p.commit_length,
                 "commit_kind": p.commit_kind,
                 "step_ms": p.step_ms,
+                "step_kind": p.step_kind if found.measured else None,
             }
             for p in found.points
         ]
-    ).dropna(axis="columns", how="all")
+    )
+    return table.dropna(axis="columns", how="all")
 
 
 def first_repeat(found: Sweep) -> pd.DataFrame:
@@ -45,6 +48,53 @@ def break_even_points(found: Sweep) -> pd.DataFrame:
             for p in found.main
         ]
     )
+
+
+def own_break_even(found: OwnPlain) -> pd.DataFrame:
+    """Every speculating cell against measured plain decoding of the same server."""
+    return pd.DataFrame(
+        [
+            {
+                "series": p.series,
+                "context_tokens": p.context_tokens,
+                "step_ms": p.step_ms,
+                "plain_step_ms": p.plain_step_ms,
+                "own_break_even": p.break_even,
+                "commit_length": p.commit_length,
+                "gain_over_plain": p.gain,
+            }
+            for p in found.points
+        ]
+    )
+
+
+def two_point_steps(found: TwoPoints) -> pd.DataFrame:
+    """The steps that counted two-point decodes give, beside the sweep's."""
+    return pd.DataFrame(
+        [
+            {
+                "series": p.series,
+                "context_tokens": p.context_tokens,
+                "tok_per_s": p.tok_per_s,
+                "commit_length": p.commit_length,
+                "step_ms": p.step_ms,
+                "sweep_step_ms": p.sweep_step_ms,
+                "sweep_step_interval95": p.sweep_step_interval95,
+                "gap_pct": p.gap_pct,
+                "agrees": p.agrees,
+            }
+            for p in found.points
+        ]
+    )
+
+
+def two_point_dots(found: TwoPoints) -> pd.DataFrame:
+    """The same for drawing: interval ends in columns of their own."""
+    table = two_point_steps(found).drop(columns=["agrees", "gap_pct"])
+    ends = table.pop("sweep_step_interval95")
+    table["low"] = [end[0] if end else None for end in ends]
+    table["high"] = [end[1] if end else None for end in ends]
+    return table
 
 
 def needed_commits(found: TwoPoints) -> pd.DataFrame:

@@ -13,14 +13,20 @@ COLUMNS = ["kind", "series", "context_tokens", "tok_per_s", "commit_length", "lo
 
 
 def throughput_map(found: Findings) -> pd.DataFrame:
-    """Rows of kind iso, observed-commit, sweep, two-point, observation and plain."""
+    """Rows of kind iso, observed-commit, sweep, two-point, observation and plain.
+
+    A measured sweep says that its contexts are means, in a column ``axis``.
+    """
     rows = _sweep_rows(found)
     longest = max((float(str(row["context_tokens"])) for row in rows), default=0.0)
     steps = found.steps
     if not isinstance(steps, Missing) and _speculates(found, steps):
         rows += _iso_rows(found, steps, 1.15 * longest)
     rows += _two_point_rows(found) + _observation_rows(found) + _plain_rows(found)
-    return pd.DataFrame(rows, columns=COLUMNS)
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    if not isinstance(found.sweep, Missing) and found.sweep.measured:
+        table["axis"] = "mean"
+    return table
 
 
 def _speculates(found: Findings, steps: StepTimes) -> bool:
@@ -75,6 +81,7 @@ def _two_point_rows(found: Findings) -> list[dict[str, object]]:
             "series": "two-point decode",
             "context_tokens": row.context_tokens,
             "tok_per_s": row.tok_per_s,
+            "commit_length": row.commit_length,
         }
         for row in found.case.two_point
     ]

@@ -15,6 +15,7 @@ ENGINE_READY := $(VENV)/engine.ready
 
 help:
 	@echo 'make report      run every stale notebook, rebuild figures, values and build/report/index.html'
+	@echo '                 RUN=FOLDER: the same chapters on a run that you measured, in build/cases/'
 	@echo 'make test        lint, types, layers, unit tests, nbval, report and browser checks'
 	@echo 'make measure     run two experiments on the embedded server, into runs/'
 	@echo 'make setup       only .venv with the analysis command'
@@ -49,7 +50,7 @@ $(ENGINE_READY): requirements/engine.lock $(REPORT_READY)
 	@touch $@
 
 report: $(REPORT_READY)
-	@$(BIN)/analysis report
+	@$(BIN)/analysis report $(if $(RUN),--run '$(RUN)')
 
 # Two experiments on the embedded server, a few minutes on two cores; the run folder is printed.
 measure: $(ENGINE_READY)

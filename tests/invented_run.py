@@ -57,7 +57,7 @@ def write_run(
     ``commit`` is one commit length, or one for each text; ``server`` and ``host`` replace fields
     of the manifest; ``each`` may change the values of any sample (flag it, take a figure out).
     Every experiment sends every text at every context, but ``output-length`` and ``acceptance``
-    at the second context alone; each cell has one warm-up before its ``repeats``.
+    at the second context alone; each cell is warmed up once, under the number of its first request.
     """
     draw = random.Random(seed)
     folder.mkdir(parents=True)
@@ -66,7 +66,9 @@ def write_run(
     samples = []
     for planned in plan:
         accepts = commits[planned["text"]] if speculates else 1.0
-        samples.append(each(planned | _answer(planned, speculates, accepts, step_law, noise, draw)))
+        for warmup in (True, False) if planned["repeat"] == 0 else (False,):
+            answer = _answer(planned, speculates, accepts, step_law, noise, draw)
+            samples.append(each(planned | {"warmup": warmup} | answer))
     (folder / PLAN).write_text(_lines(plan))
     requests = _lines(samples).encode()
     (folder / REQUESTS).write_bytes(requests)
@@ -113,15 +115,14 @@ def _plan(
         for text in texts:
             for prompt in contexts[1:2] if one else contexts:
                 for output in OUTPUTS[experiment]:
-                    for repeat in range(repeats + 1):
+                    for repeat in range(repeats):
                         yield {
                             "number": number,
                             "experiment": experiment,
                             "text": text,
                             "asked_prompt_tokens": prompt,
                             "asked_output_tokens": output,
-                            "warmup": repeat == 0,
-                            "repeat": max(0, repeat - 1),
+                            "repeat": repeat,
                         }
                         number += 1
 

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from analysis.logs.acceptance import Decode, Drafting, Finished, Prefill, Throughput, parse
 
 DATA = Path(__file__).parent / "data"
-NEAR = datetime(2026, 12, 1, tzinfo=UTC)
+NEAR = datetime(2026, 8, 1, tzinfo=UTC)
 
 
 def entries(name: str) -> list[object]:
@@ -77,30 +76,33 @@ def test_old_counters_of_vllm_and_lines_without_a_time_are_passed_over() -> None
 
 
 def test_the_year_that_vllm_leaves_out_is_the_nearest() -> None:
-    line = "INFO 12-31 23:59:58 [loggers.py:1] Engine 000: Avg generation throughput: 1.0 tokens/s, Running: 1 reqs"
+    line = (
+        "INFO 12-31 23:59:58 [loggers.py:1] Engine 000: "
+        "Avg generation throughput: 1.0 tokens/s, Running: 1 reqs"
+    )
     (entry,) = parse([line], UTC, datetime(2027, 1, 1, 0, 0, 3, tzinfo=UTC))
     assert entry == Throughput(datetime(2026, 12, 31, 23, 59, 58, tzinfo=UTC), "000", 1.0, 1)
     leap = line.replace("12-31", "02-29")
-    assert parse([leap], UTC, datetime(2027, 3, 1, tzinfo=UTC)) == []
+    assert parse([leap], UTC, datetime(2026, 3, 1, tzinfo=UTC)) == []
     assert parse([leap], UTC, datetime(2028, 3, 1, tzinfo=UTC))
 
 
-@pytest.mark.parametrize("zone", [timezone(timedelta(hours=5, minutes=30)), ZoneInfo("Asia/Tokyo")])
-def test_times_are_of_the_servers_zone(zone: timezone) -> None:
+def test_times_are_of_the_servers_zone() -> None:
+    zone = timezone(timedelta(hours=5, minutes=30))
     line = "[2026-03-01 10:00:00 TP0] Prefill batch, #new-seq: 1, #running-req: 0"
     (entry,) = parse([line], zone, NEAR)
-    assert entry == Prefill(datetime(2026, 3, 1, 10, tzinfo=zone).astimezone(UTC), "TP0")
+    assert entry == Prefill(datetime(2026, 3, 1, 4, 30, tzinfo=UTC), "TP0")
 
 
 @pytest.mark.parametrize(
-    ("log", "request"),
+    ("log", "finished"),
     [
         ("ggml-org-llama.cpp-24536.log", Finished("0", 256, 167, 259, 2.92)),
         ("am17an-llama.cpp-6.log", Finished("0", 57, 36, 36, None)),
     ],
 )
-def test_llama_cpp_says_what_a_request_accepted(log: str, request: Finished) -> None:
-    assert entries(log) == [request]
+def test_llama_cpp_says_what_a_request_accepted(log: str, finished: Finished) -> None:
+    assert entries(log) == [finished]
 
 
 def test_llama_cpp_requests_one_after_the_other_are_kept_apart() -> None:

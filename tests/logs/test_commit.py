@@ -1,7 +1,7 @@
 """A logged commit length agrees with the server's own counters, or there is none."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ def sglang(drafts: str, number: int) -> tuple[Any, datetime, datetime]:
 
 @pytest.mark.parametrize(
     ("drafts", "number", "how_many"),
-    [("ngram", 0, 3), ("ngram", 2, 1), ("ngram", 3, 1), ("standalone", 0, 1), ("standalone", 1, 2)],
+    [("ngram", 0, 3), ("ngram", 2, 1), ("ngram", 3, 1), ("standalone", 0, 1), ("standalone", 1, 1)],
 )
 def test_sglang_by_the_lines_that_are_wholly_the_requests(
     drafts: str, number: int, how_many: int
@@ -82,11 +82,9 @@ def test_sglang_that_served_another_first_uses_only_what_followed_the_prefill() 
 
 def test_sglang_in_another_zone_than_the_one_given_says_nothing() -> None:
     _, sent, ended = sglang("ngram", 0)
-    east = (datetime.now(UTC) + timedelta()).astimezone().replace(tzinfo=UTC).tzinfo
-    assert east is not None
-    shifted = timedelta(hours=1)
     log = lines_of("sglang-0.5.23-ngram.log")
-    assert commit_from_log(log, sent + shifted, ended + shifted, 96, UTC) is None
+    assert commit_from_log(log, sent, ended, 96, UTC) is not None
+    assert commit_from_log(log, sent, ended, 96, timezone(timedelta(hours=1))) is None
 
 
 def test_sglang_without_speculation_says_nothing() -> None:

@@ -9,7 +9,8 @@ from analysis.cli.output import json_option, show
 from analysis.errors import InputError
 from analysis.model.linearity import linearity
 from analysis.model.regression import fit_polynomial
-from analysis.records.numbers import read_columns
+from analysis.records.numbers import read_columns, run_columns
+from analysis.records.run import committed_runs, is_run, load_run
 
 
 @click.command()
@@ -29,12 +30,16 @@ def fit(
     weights: Literal["none", "relative"],
     as_json: bool,
 ) -> None:
-    """Fit step_ms = intercept + slope * context to TABLE, a CSV file with a header.
+    """Fit step_ms = intercept + slope * context to TABLE: a CSV file with a header, or a run.
 
     Intervals are 95 % confidence intervals by Student's t. step_ms is derived from commit_length
     and tok_per_s, and context_tokens from prompt_tokens and output_tokens, where TABLE lacks them.
+    A run gives one row for each cell of its context sweep.
     """
-    columns = read_columns(table, x, y, series)
+    if is_run(table) or str(table) in committed_runs():
+        columns = run_columns(load_run(table), x, y, series)
+    else:
+        columns = read_columns(table, x, y, series)
     try:
         line = fit_polynomial(columns.x, columns.y, 1, weights)
         straight = linearity(columns.x, columns.y, weights)

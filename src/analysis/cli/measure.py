@@ -1,5 +1,6 @@
 """``analysis measure``."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -112,22 +113,25 @@ def measure(
         click.echo(f"\n{_how_to_resume(folder)}", err=True)
         raise
     show_cells(outcome.run, as_json)
-    if outcome.stopped:
-        done = len(outcome.run.plan) - len(outcome.run.left())
-        found = f"{outcome.stopped}, after {done} of {len(outcome.run.plan)} requests"
-        raise InputError("measure", found, f"an end; {_how_to_resume(folder)}")
+    if not outcome.stopped:
+        return
+    done = len(outcome.run.plan) - len(outcome.run.left())
+    found = f"{outcome.stopped}, after {done} of {len(outcome.run.plan)} requests"
+    if outcome.as_asked:
+        click.echo(f"{found}; {_how_to_resume(folder)}", err=True)
+        return
+    raise InputError("measure", found, f"an end; {_how_to_resume(folder)}")
 
 
 class _Bar:
     """Progress in tokens decoded, with the time left, on standard error."""
 
     def __init__(self, planned: Sequence[Planned]) -> None:
-        bar: Any = click.progressbar
-        self._bar = bar(
+        self._bar: Any = click.progressbar(
             length=sum(_weight(p) for p in planned),
             label="measuring",
-            file=click.get_text_stream("stderr"),
-            item_show_func=lambda item: item or "",
+            file=sys.stderr,
+            item_show_func=str,
         )
 
     def __enter__(self) -> "_Bar":

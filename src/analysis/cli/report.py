@@ -12,24 +12,35 @@ from analysis.report import pages, runner
 
 @click.command()
 @click.option("--case", "case", help="another case folder; its report goes to build/cases")
+@click.option("--run", "run", help="a run; its report goes to build/cases")
 @click.option("--notebook", help="one notebook only, such as 03-step-time-model")
 @click.option("-p", "given", multiple=True, metavar="NAME=JSON", help="a notebook parameter")
 @click.option("--force", is_flag=True, help="run also what is up to date")
 @click.option("--jobs", type=click.IntRange(min=1), help="notebooks at once  [default: cores]")
 def report(
-    case: str | None, notebook: str | None, given: tuple[str, ...], force: bool, jobs: int | None
+    case: str | None,
+    run: str | None,
+    notebook: str | None,
+    given: tuple[str, ...],
+    force: bool,
+    jobs: int | None,
 ) -> None:
-    """Run every stale notebook on every committed case, rebuild figures, values and pages."""
+    """Run every stale notebook on every committed case, rebuild figures, values and pages.
+
+    --run makes a case for a run (a folder, or a name in data/runs) and reports on that.
+    """
     from analysis.report.parameters import parse
 
     parameters = parse(given)
-    if case is None and parameters:
+    if case is not None and run is not None:
+        raise InputError("--case and --run", "both", "one of them")
+    if case is None and run is None and parameters:
         raise InputError("-p", "parameters without --case", "--case, so that the report stays")
     if "case" in parameters:
         raise InputError("-p", "parameter case", "the case in --case")
-    cases, first, target = _cases(case)
+    cases, target = _cases(case if run is None else _case_of(run))
     with runner.only_one():
-        tasks = runner.plan(cases, first, target, notebook, parameters)
+        tasks = runner.plan(cases, target, notebook, parameters)
         try:
             changed = runner.build(tasks, force, jobs or os.cpu_count() or 1, click.echo)
         except runner.RunFailedError as error:
@@ -44,18 +55,25 @@ def report(
         click.echo(f"changed: figure {name}")
 
 
-def _cases(case: str | None) -> tuple[dict[str, str], str, runner.Target]:
-    """Case names to the parameter that names them, the first case, and where results go."""
+def _case_of(run: str) -> str:
+    """The folder of a case that is made for a run."""
+    from analysis.records.run import load_run
+    from analysis.records.run_case import case_of_run
+
+    return str(case_of_run(load_run(run)).folder)
+
+
+def _cases(case: str | None) -> tuple[dict[str, str], runner.Target]:
+    """Case names to the parameter that names them, the first case first; where results go."""
     names = sorted(path.parent.name for path in paths.CASES.glob("*/case.toml"))
-    first = paths.FIRST_CASE
-    names.sort(key=lambda name: name != first)
+    names.sort(key=lambda name: name != paths.FIRST_CASE)
     if case is None:
-        return {name: name for name in names}, first, runner.COMMITTED
+        return {name: name for name in names}, runner.COMMITTED
     folder = Path(case)
     if (folder / "case.toml").is_file():
         folder = folder.resolve()
-        return {folder.name: str(folder)}, first, runner.target_for(folder.name)
+        return {folder.name: str(folder)}, runner.target_for(folder.name)
     if case in names:
-        return {case: case}, first, runner.target_for(case)
+        return {case: case}, runner.target_for(case)
     expected = f"one of {', '.join(names)}, or a folder with a case.toml"
     raise InputError("--case", repr(case), expected)

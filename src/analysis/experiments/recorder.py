@@ -53,11 +53,15 @@ class Recorder:
         return Run(self.folder)
 
 
-def create(folder: Path, manifest: Manifest, planned: Sequence[Planned]) -> Recorder:
-    """Begin a run in a new folder; ``InputError`` where something stands already."""
+def refuse_existing(folder: Path) -> None:
+    """Raise ``InputError`` where something stands already: no run is written over."""
     if is_run(folder) or (folder.exists() and any(folder.iterdir())):
         found = "a run" if is_run(folder) else "a folder with files"
         raise InputError(paths.relative(folder), found, "a new folder, or --resume to go on")
+
+
+def create(folder: Path, manifest: Manifest, planned: Sequence[Planned]) -> Recorder:
+    """Begin a run in a new folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PLAN).write_bytes(b"".join(_line(request) for request in planned))
     _write_manifest(folder, manifest)

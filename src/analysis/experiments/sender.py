@@ -1,5 +1,6 @@
 """Sending one planned request, and making a sample of what came back."""
 
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -9,7 +10,7 @@ from analysis.experiments import guards
 from analysis.experiments.estimate import WARMUP_OUTPUT_TOKENS, prompt_name
 from analysis.experiments.host import Seen, Watch
 from analysis.experiments.texts import load_text
-from analysis.logs.commit import LoggedCommit, commit_from_log
+from analysis.logs.commit import VLLM_INTERVAL, LoggedCommit, commit_from_log
 from analysis.logs.source import LogSource
 from analysis.model.decode_steps import decoded_tokens, steps_from_accepted
 from analysis.records.run import Manifest, Planned, Sample, StepsSource
@@ -91,6 +92,8 @@ class Sender:
         after = self._client.counters()
         logged = None
         if self._log and mark is not None and reply.accepted_tokens is None and reply.output_tokens:
+            if self._server.kind == "vLLM":
+                time.sleep(VLLM_INTERVAL.total_seconds())
             lines = self._log.since(mark)
             zone = ended.astimezone().tzinfo or UTC
             logged = commit_from_log(lines, sent, ended, reply.output_tokens, zone)

@@ -55,10 +55,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a session ended; ``stopped`` says why it ended early, if it did."""
+    """How a session ended; ``stopped`` says why it ended early, ``as_asked`` that it was to."""
 
     run: Run
     stopped: str = ""
+    as_asked: bool = False
 
 
 def plan(request: Request) -> list[Planned]:
@@ -96,6 +97,7 @@ def measure(
     Raises ``InputError`` for a server that is not there or that the plan does not fit. A session
     that ends early, by an interrupt too, leaves a valid run that ``resume`` completes.
     """
+    recorder.refuse_existing(folder)
     planned = plan(request)
     settings = replace(request.settings, slots=_slots(planned))
     texts = {text: load_text(text) for design in request.designs.values() for text in design.texts}
@@ -183,7 +185,9 @@ def _send(
     try:
         for planned in run.left():
             if until is not None and monotonic() > until:
-                raise StoppedError(f"--max-minutes {request.max_minutes:g} are over")
+                writer.close()
+                over = f"--max-minutes {request.max_minutes:g} are over"
+                return Outcome(Run(run.folder), over, as_asked=True)
             for sample in sender.send(planned):
                 writer.add(sample)
                 progress(planned, sample)

@@ -104,23 +104,31 @@ class Acceptance:
     @property
     def verdict(self) -> str:
         """The chapter's answer: how far apart the texts are, and what filler does."""
+        parts = [self.commit_says]
+        if len(self.ranked) > 1 and self.main[0].speculates is not False:
+            parts += [self.inflation_says, self.pays_on]
+        return " ".join(parts)
+
+    @property
+    def commit_says(self) -> str:
+        """The texts with the least and the greatest commit length, or why there are none."""
         if not any(t.n for t in self.main):
-            return f"Every request on the {len(self.main)} texts is flagged: no text has a value."
+            return "Every request is flagged, so no text has a value."
         if self.main[0].speculates is False:
             return "This server does not speculate: every step commits one token on every text."
         if not self.ranked:
             return (
                 "The server tells no commit length, so texts can be compared by throughput alone."
             )
-        least, most = self.ranked[0], self.ranked[-1]
-        if least is most:
+        if len(self.ranked) == 1:
             return (
-                f"One text has a commit length, {_said(least)}: nothing can be said of how commit "
-                "depends on text."
+                f"One text has a commit length, {_said(self.ranked[0])}: nothing can be said of "
+                "how commit depends on text."
             )
+        least, most = self.ranked[0], self.ranked[-1]
         return (
-            f"Commit length depends on the text: {_said(least)}, {_said(most)}, at prompts of "
-            f"{_prompts(self.ranked)} tokens. {self.inflation_says} {self.pays_says}"
+            f"The commit length runs from {_said(least)} to {_said(most)}, at prompts of "
+            f"{_prompts(self.ranked)} tokens."
         )
 
     @property
@@ -139,20 +147,28 @@ class Acceptance:
         return f"Filler {verb} it: {self.inflation:.2f} times the commit length of prose."
 
     @property
-    def pays_says(self) -> str:
-        """On which texts speculation pays."""
+    def pays_on(self) -> str:
+        """On how many texts speculation pays."""
         judged = [t for t in self.main if t.gain is not None]
         if not judged:
             return (
                 "Without a plain step of the same server at this context, whether speculation "
                 "pays is not known."
             )
+        paying = [t.text for t in judged if t.pays == "pays"]
+        named = f" ({', '.join(paying)})" if paying else ""
+        return f"Speculation pays on {len(paying)} of {len(judged)} texts{named}."
+
+    @property
+    def pays_says(self) -> str:
+        """What speculation gains on each text."""
         said = [
-            f"{t.text} {t.pays} ({t.gain:.2f} times plain, commit {t.cell.commit_length:.3g} "
-            f"against a break-even of {t.break_even:.2f})"
-            for t in judged
+            f"{t.text}: {t.gain:.2f} times plain throughput, with a commit length of "
+            f"{t.cell.commit_length:.3g} against a break-even of {t.break_even:.2f}"
+            for t in self.main
+            if t.gain is not None
         ]
-        return f"Speculation by text: {'; '.join(said)}. Plain step: {judged[0].plain_source}."
+        return f"{'; '.join(said)}."
 
     @property
     def width_says(self) -> str:
@@ -237,8 +253,9 @@ def _said(result: TextResult) -> str:
     if result.commit_range is None:
         return text
     low, high = result.commit_range
-    places = f"{result.excerpts} {'place' if result.excerpts == 1 else 'places'} in it"
-    return f"{text} ({low:.3g} to {high:.3g} over {result.n} requests from {places})"
+    places = "one place" if result.excerpts == 1 else f"{result.excerpts} places"
+    requests = "one request" if result.n == 1 else f"{result.n} requests"
+    return f"{text} ({low:.3g} to {high:.3g} over {requests} from {places} in it)"
 
 
 def _prompts(results: list[TextResult]) -> str:

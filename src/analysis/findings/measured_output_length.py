@@ -46,6 +46,8 @@ class Effect:
     @property
     def says(self) -> str:
         """The change with its interval."""
+        if self.change_pct == 0 and self.ci95 is not None:
+            return f"nothing (the same in all {self.n} cells)"
         if self.ci95 is None:
             return f"{self.change_pct:+.1f} % (no interval on {self.n} cells)"
         low, high = self.ci95
@@ -115,8 +117,8 @@ class Rising:
         valued = [x for x in self.lengths if x.cell.tok_per_s is not None]
         if len(valued) < 2:
             return (
-                f"{self.series}: {len(valued)} of {len(self.lengths)} output lengths has a value, "
-                "so nothing can be said of output length."
+                f"{self.series}: fewer than two of {len(self.lengths)} output lengths have a "
+                "value, so nothing can be said of output length."
             )
         if self.commit is None:
             return (
@@ -133,6 +135,16 @@ class Rising:
             f"{self.series}: {answer}. From {start:,} to {end:,} output tokens the commit length "
             f"changes by {self.commit.says}. {self._step_says()}"
         )
+
+    @property
+    def changes_say(self) -> str:
+        """The changes alone, for a caption."""
+        parts = [
+            f"{what} {effect.says}"
+            for what, effect in (("commit length", self.commit), ("step less the line", self.step))
+            if effect is not None
+        ]
+        return f"{self.series}: {', '.join(parts)}"
 
     def _step_says(self) -> str:
         if self.step is None:
@@ -156,6 +168,12 @@ class OutputLengths:
     def verdict(self) -> str:
         """The chapter's answer, one part a prompt."""
         return " ".join(one.verdict for one in self.series)
+
+    @property
+    def changes_say(self) -> str:
+        """The changes over all prompts, for a caption."""
+        said = [one.changes_say for one in self.series if one.commit or one.step]
+        return "; ".join(said) or "no change can be given"
 
 
 def find(case: Case) -> OutputLengths | Missing:
@@ -231,6 +249,8 @@ def _effect(
     x, y = [float(p[0]) for p in known], [p[1] for p in known]
     if len(set(x)) < 2:
         return None
+    if len(set(y)) == 1:  # as plain decoding commits: no rounding error shall look like a slope
+        return Effect(0.0, (0.0, 0.0) if len(y) > 2 else None, 0.0, len(y))
     fit = fit_polynomial(x, y)
     share = 100 * (max(x) - min(x)) / (scale or sum(y) / len(y))
     ci95 = fit.coefficient_interval(1)

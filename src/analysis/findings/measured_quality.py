@@ -60,13 +60,15 @@ class Quality:
         text = f"Of {self.sent} requests in {len(self.cells)} cells, {self.used} carry no flag"
         if self.flagged:
             text += " (" + ", ".join(f"{f} {n}" for f, n in self.flagged.most_common()) + ")"
-        empty = [row for row in self.cells if row.empty]
-        text += f", and only those count. {len(empty)} cells are without a value"
-        text += "; the table gives the reason." if empty else "."
+        empty = sum(row.empty for row in self.cells)
         spread = sum(row.cell.flags["spread"] > 0 for row in self.cells)
-        single = sum(row.cell.spread_pct is None for row in self.cells)
-        text += f" {spread} cells spread more than the bound and are marked, not dropped"
-        return text + (f"; {single} have no spread, for want of two steps." if single else ".")
+        single = sum(row.cell.spread_pct is None and not row.empty for row in self.cells)
+        text += f", and only those count. {_cells(empty)} without a value"
+        text += "; the table gives the reason." if empty else "."
+        text += f" {_cells(spread)} marked for spread, which drops nothing."
+        return text + (
+            f" {_cells(single)} without a spread, for want of a second step." if single else ""
+        )
 
     @property
     def rules(self) -> str:
@@ -89,6 +91,10 @@ def find(case: Case, experiment: ExperimentName) -> Quality | Missing:
         return series
     rows = tuple(CellQuality(one.name, cell) for one in series for cell in one.cells)
     return Quality(series, rows)
+
+
+def _cells(count: int) -> str:
+    return {0: "No cell is", 1: "One cell is"}.get(count, f"{count} cells are")
 
 
 def _rules(bounds: Bounds) -> str:

@@ -14,7 +14,7 @@ TITLES: dict[ExperimentName, str] = {
     "output-length": "a series of output lengths",
     "acceptance": "a comparison of texts",
 }
-KINDS = {True: "speculating", False: "plain", None: "server"}
+KINDS = {True: "speculating", False: "plain", None: "speculation not known"}
 
 
 @dataclass(frozen=True)

@@ -39,10 +39,10 @@ class Point:
 
     @property
     def gap_pct(self) -> float | None:
-        """Predicted over measured, less one."""
+        """The client's over the predicted throughput, less one."""
         if self.predicted_tok_per_s is None or self.client_tok_per_s is None:
             return None
-        return 100 * (self.predicted_tok_per_s / self.client_tok_per_s - 1)
+        return 100 * (self.client_tok_per_s / self.predicted_tok_per_s - 1)
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,10 @@ class Series:
             return f"{self.name}: fewer than two contexts have a step, so there is no line."
         line = self.medians
         slope = f"{line.slope_us:.3g}{_between(line.slope_ci95)} us per token of mean context"
+        kind = ", 95 % confidence by t" if line.slope_ci95 else ""
         return (
             f"{self.name}: step = {line.intercept_ms:.3g} ms + {slope}, on {line.fit.n} cell "
-            f"medians, 95 % confidence by t. {line.straightness}"
+            f"medians{kind}. {line.straightness}"
         )
 
     @property
@@ -123,16 +124,18 @@ class Series:
             f"{self.name}: the place in the order of sending and the context have a rank "
             f"correlation of {found.rho:.2f} (p = {found.p:.2g}, {found.n} requests): "
             + (
-                "the order is as good as random."
+                "nothing speaks against a random order."
                 if random
                 else "the order is not random, and what drifts with time can pose as a slope."
             )
         )
         if self.drift is None:
-            return f"{text} A drift cannot be told apart from the slope here."
+            return f"{text} No drift can be fitted beside the slope here."
+        low, high = self.drift.ci95 or (None, None)
+        between = "" if low is None else f" ({low:+.1f} to {high:+.1f}, 95 % confidence by t)"
         return (
             f"{text} At a fixed context the step drifted by {self.drift.pct:+.1f} %"
-            f"{_between(self.drift.ci95)} from the first request to the last, which leaves a "
+            f"{between} from the first request to the last, which leaves a "
             f"slope of {1000 * self.drift.slope:.3g} us per token."
         )
 
@@ -150,6 +153,16 @@ class Sweep:
         return " ".join([*(s.says for s in self.series), self.identity_says])
 
     @property
+    def slopes_say(self) -> str:
+        """The slope of every line, for a caption."""
+        said = [
+            f"{s.name} {s.medians.slope_us:.3g}{_between(s.medians.slope_ci95)} us per token"
+            for s in self.series
+            if s.medians is not None
+        ]
+        return "; ".join(said) or "no series has a line"
+
+    @property
     def identity_says(self) -> str:
         """Whether commit over step gives the throughput that the client saw."""
         if self.identity is not None:
@@ -164,15 +177,12 @@ class Sweep:
     @property
     def commit_says(self) -> str:
         """How much commit length varies over the contexts, for each series that drafts."""
-        said = []
-        for one in self.series:
-            if one.speculates is False or not one.commits:
-                continue
-            said.append(
-                f"{one.name}: between {min(one.commits):.3g} and {max(one.commits):.3g} tokens "
-                f"per step on the text {one.text}, over {len(one.commits)} contexts."
-            )
-        return " ".join(said) or "No series that speculates tells a commit length."
+        said = [_commits(s) for s in self.series if s.speculates is not False and s.commits]
+        if said:
+            return " ".join(said)
+        if any(s.speculates is not False for s in self.series):
+            return "No commit length is known."
+        return "No series speculates, so every step commits one token."
 
     @property
     def order_says(self) -> str:
@@ -212,6 +222,13 @@ def with_lines(found: Sweep | Missing) -> Sweep | Missing:
     if isinstance(found, Missing) or any(s.medians is not None for s in found.series):
         return found
     return Missing("No series of the sweep has steps at two contexts, so none has a line.")
+
+
+def _commits(one: Series) -> str:
+    low, high = min(one.commits), max(one.commits)
+    between = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+    where = f"at {len(one.commits)} contexts" if len(one.commits) > 1 else "at one context"
+    return f"{one.name}: {between} tokens per step on the text {one.text}, {where}."
 
 
 def _by_text(one: Measured) -> list[Series]:

@@ -82,11 +82,6 @@ class Decode:
         return self.line.coefficient_interval(1) if self.line else None
 
     @property
-    def once_ms(self) -> float | None:
-        """What a request pays once: the line at no output."""
-        return self.line.coefficients[0] if self.line else None
-
-    @property
     def context_tokens(self) -> float | None:
         """The context that the slope speaks for."""
         points = [s for s in self.used if s.request_s is not None and s.output_tokens]
@@ -173,7 +168,12 @@ class TwoPoints:
                 f"None of {len(self.points)} prompts has requests without a flag at two output "
                 "lengths, so no time per token follows."
             )
-        return f"{_range(timed)} {self._agreement(timed)}"
+        return f"{self.token_says} {self.agreement_says}"
+
+    @property
+    def token_says(self) -> str:
+        """Time per token at the shortest and the longest prompt of the first series."""
+        return _range([p for p in self.points if p.token_ms is not None])
 
     @property
     def quiet(self) -> list[Decode]:
@@ -186,15 +186,10 @@ class TwoPoints:
         return max((p.worst_gap_pct or 0.0 for p in self.quiet), default=None)
 
     @property
-    def once_range_ms(self) -> Interval | None:
-        """Least and greatest time that requests of one prompt pay once."""
-        known = [p.once_ms for p in self.points if p.once_ms is not None]
-        return (min(known), max(known)) if known else None
-
-    def _agreement(self, timed: Sequence[Decode]) -> str:
-        compared = [p for p in timed if p.worst_gap_pct is not None]
-        if not compared:
-            if any(p.commit_length is not None for p in timed):
+    def agreement_says(self) -> str:
+        """Whether the clocks agree, at the prompts without a marked cell."""
+        if not any(p.worst_gap_pct is not None for p in self.points):
+            if any(p.commit_length is not None for p in self.points):
                 return "Neither another clock nor a time above its noise allows a comparison."
             return "The server tells no commit length, so no step follows from a time per token."
         if self.worst_pct is None:
@@ -211,7 +206,7 @@ class TwoPoints:
         return (
             f"The step from whole request times {word} that by {' and by '.join(clocks)}: at "
             f"{len(self.quiet)} of {len(self.points)} prompts, those without a marked cell, the "
-            f"gap is at most {self.worst_pct:.1f} %."
+            f"gap is at most {self.worst_pct:.2f} %."
         )
 
 

@@ -7,7 +7,6 @@ from math import hypot
 from analysis.model.regression import Interval
 from analysis.model.step_time import implied_step_ms
 
-
 NORMAL_975 = 1.959964
 
 
@@ -16,8 +15,9 @@ class NeededCommit:
     """The commit length that a two-point throughput would need with the sweep's step times.
 
     ``commit_length`` is that of the two-point requests themselves, where it was counted;
-    ``step_ms`` the step that follows from it, ``step_error_ms`` its standard error. ``sweep_step_ms`` and its 95 % prediction interval
-    are the sweep's, on the mean context, which is the context of a two-point decode.
+    ``step_ms`` the step that follows from it, ``step_error_ms`` its standard error.
+    ``sweep_step_ms`` and its 95 % prediction interval are the sweep's, on the mean context, which
+    is the context of a two-point decode.
     """
 
     series: str

@@ -96,7 +96,7 @@ def _break_even(plain: OwnPlain, main: SeriesFit) -> str:
 def _commit(fit: SeriesFit) -> str:
     commits = [row.commit_length for row in fit.rows if row.commit_length is not None]
     if fit.speculation == "none":
-        return "1 token, without speculation,"
+        return "1 token"
     low, high = min(commits), max(commits)
     if f"{low:.2f}" == f"{high:.2f}":
         return f"{low:.2f} tokens"
@@ -114,4 +114,5 @@ def _ends(fit: SeriesFit) -> str:
 
 def _other(fit: SeriesFit) -> str:
     name = f"{fit.series} {fit.repeat}".strip()
-    return f"{name[:1].upper()}{name[1:]}: {fit.law}, {_commit(fit)}, {_ends(fit)}."
+    commits = "" if fit.speculation == "none" else f", {_commit(fit)} a step"
+    return f"{name[:1].upper()}{name[1:]}: {fit.law}{commits}, {_ends(fit)}."

@@ -62,13 +62,8 @@ class StepTimes:
         """The other series of a measured case, each with its line."""
         if not self.main.measured:
             return ""
-        return "".join(
-            f" {fit.series}: {fit.prompt.intercept_ms:.1f} ms + {fit.prompt.slope_us:.3g}"
-            + (f" ({ends[0]:.3g} to {ends[1]:.3g})" if (ends := fit.prompt.slope_ci95) else "")
-            + f" us per token, n = {fit.n}. {fit.prompt.straightness}"
-            for fit in self.series[1:]
-            if fit.repeat == self.main.repeat
-        )
+        others = [fit for fit in self.series[1:] if fit.repeat == self.main.repeat]
+        return "".join(f" {_line_of(fit)}" for fit in others)
 
     @property
     def crossover_prompt(self) -> float:
@@ -151,7 +146,7 @@ class StepTimes:
         main = self.main
         if main.bandwidth_us is None:
             return (
-                "Measured slopes with intervals on a log axis, one row a series. "
+                "Measured slopes with intervals, one row a series. "
                 f"{main.series} lies at {main.prompt.slope_us:.3g} us per token."
             )
         return (
@@ -203,6 +198,15 @@ class StepTimes:
             line.curve.at(context) if line.curve else None,
             weighted.curve.at(context) if weighted.curve else None,
         )
+
+
+def _line_of(fit: SeriesFit) -> str:
+    line, ends = fit.prompt, fit.prompt.slope_ci95
+    between = f" ({ends[0]:.3g} to {ends[1]:.3g})" if ends else ""
+    return (
+        f"{fit.series[:1].upper()}{fit.series[1:]}: {line.intercept_ms:.1f} ms + "
+        f"{line.slope_us:.3g}{between} us per token, n = {fit.n}. {line.straightness}"
+    )
 
 
 def find(case: Case) -> StepTimes | Missing:

@@ -95,9 +95,23 @@ class Sweep:
         )
 
     @property
-    def step_title(self) -> str:
-        """What the step of the figure and the table is."""
-        return "measured" if self.measured else "derived, not measured"
+    def step_word(self) -> str:
+        """Whether the steps are measured or derived."""
+        return "measured" if self.measured else "derived"
+
+    @property
+    def step_is(self) -> str:
+        """The same, of the figure."""
+        return (
+            "is the engine's own timing" if self.measured else "(hollow) is derived, not measured"
+        )
+
+    @property
+    def step_from(self) -> str:
+        """The same, of the table."""
+        if self.measured:
+            return "the engine timed, or that throughput and commit length imply"
+        return "throughput and commit length imply"
 
     @property
     def plain_note(self) -> str:
@@ -170,7 +184,8 @@ class Sweep:
 def find(case: Case) -> Sweep | Missing:
     """The sweep of a case."""
     if not case.sweep:
-        return Missing("This case has no context sweep (no sweep.csv).")
+        where = "no run of it" if case.runs else "no sweep.csv"
+        return Missing(f"This case has no context sweep ({where}).")
     plain = plain_token_ms(case)
     return Sweep(tuple(_point(row, plain) for row in case.sweep), identity.find(case))
 

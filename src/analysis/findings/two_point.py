@@ -165,7 +165,8 @@ class TwoPoints:
 def find(case: Case) -> TwoPoints | Missing:
     """Set the two-point decode of a case beside the fit of its sweep."""
     if not case.two_point:
-        return Missing("This case has no two-point decode (no two_point.csv).")
+        where = "no run of it" if case.runs else "no two_point.csv"
+        return Missing(f"This case has no two-point decode ({where}).")
     steps = step_time.find(case)
     if isinstance(steps, Missing):
         return steps

@@ -1,4 +1,4 @@
-"""Two numeric columns from any CSV table, for ``analysis fit``."""
+"""Two numeric columns from any CSV table or from a run, for ``analysis fit``."""
 
 import math
 from dataclasses import dataclass
@@ -7,6 +7,8 @@ from pathlib import Path
 from analysis import paths
 from analysis.errors import InputError
 from analysis.model.step_time import implied_step_ms, mean_context
+from analysis.records.run import Run
+from analysis.records.run_rows import sweep_rows
 from analysis.records.tables import csv_lines, refuse_repeat, require_columns
 
 NEVER_NEGATIVE = ("tokens", "ms", "tok_per_s", "length")
@@ -62,6 +64,41 @@ def read_columns(path: Path, x: str, y: str, series: str | None = None) -> Colum
     if not xs:
         raise InputError(paths.relative(path), "no rows", f"rows with {x} and {y}")
     return Columns(xs, ys, list(derived.values()))
+
+
+RUN_COLUMNS = (
+    "context_tokens",
+    "prompt_tokens",
+    "output_tokens",
+    "step_ms",
+    "commit_length",
+    "tok_per_s",
+)
+
+
+def run_columns(run: Run, x: str, y: str, series: str | None = None) -> Columns:
+    """The same columns of a run's context sweep, one row a cell."""
+    place = f"run {run.name}"
+    for wanted in (x, y):
+        if wanted not in RUN_COLUMNS:
+            raise InputError(place, f"no column {wanted}", f"one of {', '.join(RUN_COLUMNS)}")
+    rows = sweep_rows([run])
+    if not rows:
+        raise InputError(place, "no context sweep with a value", "a run of context-sweep")
+    listed = "; ".join(dict.fromkeys(row.series for row in rows))
+    if series is None and len({row.series for row in rows}) > 1:
+        raise InputError(place, "several series", f"--series with one of: {listed}")
+    wanted_rows = [row for row in rows if series in (None, row.series)]
+    if not wanted_rows:
+        raise InputError(place, f"no rows of series {series!r}", f"one of {listed}")
+    pairs = [(getattr(row, x), getattr(row, y)) for row in wanted_rows]
+    known = [(float(a), float(b)) for a, b in pairs if a is not None and b is not None]
+    if not known:
+        raise InputError(place, "no rows", f"rows with {x} and {y}")
+    derived = []
+    if "step_ms" in (x, y) and any(row.step_kind == "derived" for row in wanted_rows):
+        derived.append("step_ms is derived from commit_length and tok_per_s")
+    return Columns([a for a, _ in known], [b for _, b in known], derived)
 
 
 _SOURCES = {

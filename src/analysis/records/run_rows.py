@@ -24,6 +24,11 @@ def speculation_of(run: Run) -> str:
     return server.speculation or ("speculation" if server.speculates else "speculation not known")
 
 
+def method_of(run: Run) -> str:
+    """The same without its settings, which follow a comma: ``ngram-simple, 7 drafts``."""
+    return speculation_of(run).split(",")[0]
+
+
 def sweep_rows(runs: Sequence[Run]) -> list[SweepRow]:
     """The context sweeps of the runs; a series that an earlier run has is a repeat of it."""
     return [
@@ -53,7 +58,7 @@ def _repeat(runs: Sequence[Run], run: Run, experiment: ExperimentName) -> str:
     """Nothing, or the run's name if an earlier one measured the same series."""
     texts = {sample.text for sample in run.of(experiment)}
     earlier = runs[: list(runs).index(run)]
-    same = [r for r in earlier if speculation_of(r) == speculation_of(run)]
+    same = [r for r in earlier if method_of(r) == method_of(run)]
     return run.name if any(s.text in texts for r in same for s in r.of(experiment)) else ""
 
 
@@ -81,7 +86,7 @@ def _sweep_row(run: Run, cell: Cell, repeat: str) -> SweepRow:
 
 
 def _series(run: Run, cell: Cell) -> str:
-    return f"{speculation_of(run)}, {cell.text}"
+    return f"{method_of(run)}, {cell.text}"
 
 
 def _two_point_row(run: Run, group: list[Cell]) -> TwoPointRow:

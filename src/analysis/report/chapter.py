@@ -22,6 +22,7 @@ from analysis.errors import InputError
 from analysis.findings.missing import Missing
 from analysis.records.case import Case, load_case
 from analysis.records.run import EXPERIMENTS, ExperimentName, committed_runs, is_run, load_run
+from analysis.records.run_case import case_of_run
 from analysis.report import columns, figure
 from analysis.report.style import RC, new_figure
 from analysis.rounding import rounded
@@ -130,8 +131,6 @@ def _measured(notebook: str, server: str) -> Case:
         from analysis.experiments.session import measure_for_notebook  # only where one is measured
 
         server = str(measure_for_notebook(server, experiment_of(notebook)))
-    from analysis.records.case import case_of_run
-
     return case_of_run(load_run(server))
 
 

@@ -15,7 +15,7 @@ RENAMED = {
 
 
 def environment(pyproject: Path) -> str:
-    """The text of environment.yml: core, report, measure, lab and test dependencies, then the package."""
+    """The text of environment.yml: every extra that a reader may want, then the package."""
     project = tomllib.loads(pyproject.read_text())["project"]
     extras = project["optional-dependencies"]
     groups = [

@@ -12,6 +12,7 @@ import shutil
 import signal
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -107,27 +108,44 @@ class RunFailedError(RuntimeError):
 
 def plan(
     case_folders: Mapping[str, str],
-    first: str,
     target: Target,
     notebook: str | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> list[Task]:
-    """All tasks for cases given as name to the ``case`` parameter that names them."""
+    """All tasks for cases given as name to the ``case`` parameter that names them.
+
+    A notebook is run in place on the case that it declares as its default. One that declares a
+    ``server`` is on measurements of our own, so it runs only on cases that have runs.
+    """
     notebooks = sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))
     if notebook is not None:
-        known = ", ".join(path.stem for path in notebooks)
+        names = ", ".join(path.stem for path in notebooks)
         notebooks = [path for path in notebooks if path.stem == notebook]
         if not notebooks:
-            raise InputError("--notebook", repr(notebook), f"one of {known}")
+            raise InputError("--notebook", repr(notebook), f"one of {names}")
     tasks = []
     for case, folder in case_folders.items():
         for path in notebooks:
             given = dict(parameters or {})
-            in_place = case == first and target is COMMITTED and not given
+            known = declared(json.loads(path.read_text()), path.stem)
+            if "server" in known and not _has_runs(folder):
+                continue
+            own = known["case"][1] if "case" in known else paths.FIRST_CASE
+            in_place = case == own and target is COMMITTED and not given
             values = given if in_place else {"case": folder, **given}
-            checked = check(values, declared(json.loads(path.read_text()), path.stem), path.stem)
+            checked = check(values, known, path.stem)
             tasks.append(Task(path, case, target, in_place, checked))
     return tasks
+
+
+def _has_runs(folder: str) -> bool:
+    """Whether a case refers to runs; a file that cannot be read is refused when it is read."""
+    try:
+        facts = tomllib.loads((paths.CASES / folder / "case.toml").read_text())
+    except (OSError, ValueError):
+        return False
+    references = facts.get("references")
+    return isinstance(references, dict) and bool(references.get("runs"))
 
 
 def build(tasks: list[Task], force: bool, jobs: int, say: Say) -> list[Path]:

@@ -26,13 +26,13 @@ def by_text(axes: Sequence[Axes], table: pd.DataFrame) -> Sequence[Axes]:
             shown = rows.assign(y=[texts.index(text) + shift for text in rows.text])
             requests, medians = shown[shown.kind == "request"], shown[shown.kind == "median"]
             colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
-            axis.plot(requests[column], requests.y, marker, color=colour, ms=3, alpha=0.45, mew=0)
+            axis.plot(requests[column], requests.y, marker, color=colour, ms=3, alpha=0.6, mew=0)
             axis.plot(
                 medians[column],
                 medians.y,
                 marker,
                 color=colour,
-                mfc="white",
+                mfc="none",
                 zorder=3,
                 label=f"{name}, median",
             )

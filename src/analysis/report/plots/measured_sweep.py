@@ -109,7 +109,7 @@ def _points(
         marker,
         color=colour,
         ms=3,
-        alpha=0.45,
+        alpha=0.6,
         mew=0,
         zorder=2,
         label="one request" if said else "",
@@ -119,7 +119,7 @@ def _points(
         medians[y],
         marker,
         color=colour,
-        mfc="white",
+        mfc="none",
         zorder=3,
         label="median of a cell" if said else f"{named}, median of a cell" if named else "",
     )

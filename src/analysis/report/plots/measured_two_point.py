@@ -66,7 +66,7 @@ def request_times(panels: Sequence[Axes], table: pd.DataFrame) -> Sequence[Axes]
 def step_clocks(panels: Sequence[Axes], table: pd.DataFrame) -> Sequence[Axes]:
     """The step by three clocks over context, one panel for each series."""
     right = 1.08 * float(table.context_tokens.max())
-    shifts = {clock: (i - 1) * 0.014 * right for i, clock in enumerate(CLOCKS)}
+    shifts = {clock: (i - 1) * 0.022 * right for i, clock in enumerate(CLOCKS)}
     for axis, (name, rows) in zip(panels, table.groupby("series", sort=False), strict=True):
         for clock, part in rows.groupby("clock", sort=False):
             colour, marker = CLOCKS[str(clock)]

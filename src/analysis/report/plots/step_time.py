@@ -84,7 +84,7 @@ def _line(axis: Axes, part: pd.DataFrame, colour: Any, marker: str, bands: bool)
         measured.step_ms,
         marker,
         color=colour,
-        mfc="white",
+        mfc="white" if kind == "derived" else colour,
         label=f"{kind} step of the sweep" if bands else "",
         zorder=3,
         clip_on=False,
@@ -92,7 +92,7 @@ def _line(axis: Axes, part: pd.DataFrame, colour: Any, marker: str, bands: bool)
 
 
 def slopes(axis: Axes, table: pd.DataFrame) -> Axes:
-    """Measured slopes with intervals, and under each the time to read its cache once."""
+    """Measured slopes with intervals, and the time to read its cache once, where it is known."""
     y = list(range(len(table)))[::-1]
     low = (table.slope_us - table.slope_low).fillna(0)
     high = (table.slope_high - table.slope_us).fillna(0)
@@ -108,7 +108,9 @@ def slopes(axis: Axes, table: pd.DataFrame) -> Axes:
     )
     if "bandwidth_us" in table:
         _limits(axis, table, y)
-    plain_log_x(axis)
+        plain_log_x(axis)
+    else:
+        axis.axvline(0, color=QUIET, lw=0.8)
     axis.set_yticks(y, list(table.series), fontsize=SMALL)
     axis.set_ylim(-0.6, len(table) - 0.3)
     axis.set_xlabel("us per token of context")

@@ -6,7 +6,7 @@ from analysis.findings.measured_two_point import Decode, TwoPoints
 
 
 def tokens(found: TwoPoints) -> pd.DataFrame:
-    """Time per token of every prompt, with what a request pays once and the bend of the line."""
+    """Time per token of every prompt, with the bend of the line through request times."""
     return pd.DataFrame(
         [
             {
@@ -14,7 +14,6 @@ def tokens(found: TwoPoints) -> pd.DataFrame:
                 "n": point.n,
                 "token_ms": point.token_ms,
                 "token_ci95": point.token_ci95,
-                "once_ms": point.once_ms,
                 "bend_pct": point.bend.bend_pct if point.bend else None,
                 "bend_ci95": point.bend.bend_ci95 if point.bend else None,
             }

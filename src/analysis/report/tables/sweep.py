@@ -80,7 +80,7 @@ def two_point_steps(found: TwoPoints) -> pd.DataFrame:
                 "step_ms": p.step_ms,
                 "sweep_step_ms": p.sweep_step_ms,
                 "sweep_step_interval95": p.sweep_step_interval95,
-                "gap_pct": p.gap_pct,
+                "two_point_gap_pct": p.gap_pct,
                 "agrees": p.agrees,
             }
             for p in found.points
@@ -90,7 +90,7 @@ def two_point_steps(found: TwoPoints) -> pd.DataFrame:
 
 def two_point_dots(found: TwoPoints) -> pd.DataFrame:
     """The same for drawing: interval ends in columns of their own."""
-    table = two_point_steps(found).drop(columns=["agrees", "gap_pct"])
+    table = two_point_steps(found).drop(columns=["agrees", "two_point_gap_pct"])
     ends = table.pop("sweep_step_interval95")
     table["low"] = [end[0] if end else None for end in ends]
     table["high"] = [end[1] if end else None for end in ends]

@@ -1,0 +1,44 @@
+"""The embedded server, measured: what it must show on any machine."""
+
+from pathlib import Path
+
+import pytest
+
+from analysis.experiments.designs import checked
+from analysis.experiments.session import Request, measure
+from analysis.records.cells import Cell, cells
+
+SHORT, LONG = 900, 3300
+RATIO = 1.3
+"""Step at the long context over step at the short one; about 1.8 was seen on two quiet cores."""
+TRIES = 2
+"""One repeat, declared beforehand, where a flag leaves a cell without a value."""
+
+
+@pytest.mark.slow
+def test_a_longer_context_makes_a_longer_step(tmp_path: Path) -> None:
+    design = checked("context-sweep", {"prompt_tokens": (SHORT, LONG), "repeats": 3})
+    seen = []
+    for attempt in range(TRIES):
+        request = Request("embedded", {"context-sweep": design}, seed=attempt)
+        outcome = measure(request, tmp_path / f"run-{attempt}")
+        assert outcome.stopped == ""
+        short, long = cells(outcome.run, "context-sweep")
+        assert_counts(short)
+        assert_counts(long)
+        seen.append([dict(cell.flags) for cell in (short, long)])
+        if short.step_ms is not None and long.step_ms is not None:
+            assert long.step_ms / short.step_ms > RATIO
+            return
+    pytest.fail(f"flagged in every try: {seen}")
+
+
+def assert_counts(cell: Cell) -> None:
+    """What does not depend on how busy the machine is: lengths, steps and commit."""
+    for sample in cell.samples:
+        assert sample.prompt_tokens == cell.asked_prompt_tokens
+        assert sample.output_tokens == cell.asked_output_tokens
+        assert sample.cached_tokens is not None
+        assert sample.cached_tokens >= cell.asked_prompt_tokens - 1
+        assert sample.steps == sample.counter_steps, "timings and the server's counter disagree"
+        assert sample.commit_length == pytest.approx(8, rel=0.05), "repeated text fills the block"

@@ -5,6 +5,7 @@ from math import sqrt
 from pathlib import Path
 
 import pytest
+from tests.invented_run import write_run
 
 from analysis import paths
 
@@ -120,3 +121,27 @@ def test_series_are_never_pooled_in_silence(analysis) -> None:
     assert "plain DCP1 v3" in error
     found = analysis("fit", table, "--x", "prompt_tokens", "--series", "plain DCP1 v3", "--json")
     assert found.json["n"] >= 5
+
+
+def test_a_run_is_fitted_over_the_cells_of_its_sweep(analysis, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", step_law=lambda context: 20 + 0.01 * context, noise=0.0)
+    found = analysis("fit", str(run), "--json").json
+    assert found["intercept_ms"] == pytest.approx(20)
+    assert found["slope_us_per_token"] == pytest.approx(10)
+    assert (found["n"], found["x"], found["derived"]) == (4, "context_tokens", [])
+    on_prompt = analysis("fit", str(run), "--x", "prompt_tokens", "--json").json
+    assert on_prompt["intercept_ms"] == pytest.approx(20 + 0.01 * 64)
+
+
+def test_the_texts_of_a_run_are_series(analysis, tmp_path: Path) -> None:
+    run = str(write_run(tmp_path / "run", texts=("code", "prose"), commit={"code": 3, "prose": 2}))
+    error = analysis("fit", run).error
+    assert error.endswith("--series with one of: ngram-simple, code; ngram-simple, prose")
+    assert analysis("fit", run, "--series", "ngram-simple, code", "--json").json["n"] == 4
+    assert "one of ngram-simple, code" in analysis("fit", run, "--series", "poems").error
+
+
+def test_a_run_without_a_sweep_has_nothing_to_fit(analysis, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", experiments=["acceptance"])
+    assert "no context sweep with a value" in analysis("fit", str(run)).error
+    assert "no column colour" in analysis("fit", str(run), "--x", "colour").error

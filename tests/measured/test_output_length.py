@@ -20,18 +20,18 @@ def rising(write_run, case_with):
 
 
 def longer_is_slower(sample):
-    """A step that takes 10 % more for every doubling of the output, whatever the context."""
+    """A step that takes 10 % more for every 64 tokens of output, whatever the context."""
     if sample["experiment"] != "output-length":
         return sample
-    factor = {64: 1.0, 128: 1.1, 256: 1.2}[sample["asked_output_tokens"]]
+    factor = {64: 1.0, 128: 1.1, 256: 1.3}[sample["asked_output_tokens"]]
     return {**sample, "engine_decode_ms": factor * sample["engine_decode_ms"]}
 
 
 def longer_commits_more(sample):
-    """As text that starts to repeat itself: 1, 1.5 and 2 tokens per step at the same step time."""
+    """A text that comes to repeat itself: 1, 1.5 and 2.5 tokens per step, each step as long."""
     if sample["experiment"] != "output-length":
         return sample
-    commit = {64: 1.0, 128: 1.5, 256: 2.0}[sample["asked_output_tokens"]]
+    commit = {64: 1.0, 128: 1.5, 256: 2.5}[sample["asked_output_tokens"]]
     decode_ms = sample["engine_decode_ms"] / sample["steps"]
     steps = round((sample["output_tokens"] - 1) / commit)
     return {**sample, "steps": steps, "engine_decode_ms": steps * decode_ms}
@@ -48,17 +48,16 @@ def test_a_step_that_grows_with_context_alone_makes_output_length_no_cause(risin
 def test_a_step_that_leaves_the_line_of_the_sweep_makes_it_a_cause(rising) -> None:
     found = rising(each=longer_is_slower)
     assert (found.step.word, found.commit.word, found.word) == ("a cause", "no cause", "a cause")
-    assert [x.residual_pct for x in found.lengths] == pytest.approx([0, 10, 20], abs=0.5)
+    assert [x.residual_pct for x in found.lengths] == pytest.approx([0, 10, 30], abs=0.5)
 
 
-def test_a_commit_length_that_grows_with_output_is_not_taken_for_none(rising) -> None:
+def test_a_commit_length_that_grows_with_output_makes_it_a_cause(rising) -> None:
     found = rising(each=longer_commits_more)
-    assert found.commit.change_pct > 50
-    assert found.commit.word == "undecided"  # three cells off a line: 12.7 standard errors
-    assert found.step.word == "no cause"
+    assert found.commit.change_pct == pytest.approx(100 * 1.5 / ((1 + 1.5 + 2.5) / 3), rel=0.01)
+    assert (found.commit.word, found.step.word, found.word) == ("a cause", "no cause", "a cause")
     added = [x.added_commit for x in found.lengths]
     assert added[0] is None
-    assert added[1:] == pytest.approx([64 / (85 - 63), 128 / (128 - 85)], rel=0.02)
+    assert added[1:] == pytest.approx([64 / (85 - 63), 128 / (102 - 85)])
 
 
 def test_without_a_sweep_the_step_cannot_be_judged(rising) -> None:

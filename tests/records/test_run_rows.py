@@ -1,6 +1,5 @@
 """A case's runs as rows of its sweep and of its two-point decode."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -184,10 +183,7 @@ def test_the_case_of_an_embedded_run_knows_the_model(tmp_path: Path) -> None:
 def test_a_gpu_and_their_number_go_together(tmp_path: Path) -> None:
     write_run(tmp_path / "run")
     case = write_case(tmp_path / "case", "../run")
-    text = (case.folder / "case.toml").read_text()
-    (case.folder / "case.toml").write_text(
-        text.replace("format = 1", 'format = 1\ngpu = "H200 SXM"')
-    )
+    path = case.folder / "case.toml"
+    path.write_text(path.read_text().replace("[engine]", 'gpu = "H200 SXM"\n[engine]'))
     with pytest.raises(InputError, match="both or neither"):
         load_case(str(case.folder))
-    shutil.rmtree(case.folder)

@@ -23,21 +23,28 @@ class Prompt:
 class Counters:
     """What a server counts over all requests; ``None`` where it does not tell.
 
-    ``decodes`` are forwards of the target model, prefill's included.
+    ``decodes`` are forwards of the target model, prefill's included; ``steps`` are those that
+    committed decoded tokens, prefill's excluded. ``decode_s`` is the time from first to last token
+    of the requests that are ``finished``.
     """
 
     running: int | None = None
     generated_tokens: int | None = None
     accepted_tokens: int | None = None
     drafted_tokens: int | None = None
+    cached_tokens: int | None = None
     decodes: int | None = None
+    steps: int | None = None
     decode_s: float | None = None
     finished: int | None = None
 
 
 @dataclass(frozen=True)
 class Reply:
-    """One reply: times by the client's clock in seconds, the rest as the server counted it."""
+    """One reply: times by the client's clock in seconds, the rest as the server counted it.
+
+    ``steps`` stands where ``output_tokens - 1 - accepted_tokens`` would not be the decode steps.
+    """
 
     request_s: float
     first_token_s: float | None
@@ -49,6 +56,7 @@ class Reply:
     drafted_tokens: int | None = None
     accepted_tokens: int | None = None
     accepted_source: StepsSource | None = None
+    steps: int | None = None
     engine_decode_ms: float | None = None
     engine_prefill_ms: float | None = None
 

@@ -2,8 +2,16 @@
 
 from typing import Any
 
+from analysis.engines import fields
 from analysis.engines.client import Client
-from analysis.engines.http import KEY_VARIABLE, Http, RequestError, ServerGoneError
+from analysis.engines.http import (
+    KEY_VARIABLE,
+    REFUSED,
+    Http,
+    RequestError,
+    ServerGoneError,
+    refusal,
+)
 from analysis.engines.llama_cpp import LlamaCpp
 from analysis.engines.openai import OpenAi
 from analysis.engines.vllm import Vllm
@@ -30,27 +38,29 @@ def connect(url: str, timeout_s: float = 300.0) -> Client:
 
 def _client(http: Http) -> Client:
     props = _json(http, "/props")
-    if isinstance(props.get("default_generation_settings"), dict):
+    if fields.group(props, "default_generation_settings"):
         return LlamaCpp(http, props)
     models = _json(http, "/v1/models").get("data")
-    if not isinstance(models, list) or not models or not isinstance(models[0], dict):
+    first = models[0] if isinstance(models, list) and models else None
+    if not isinstance(first, dict) or not first.get("id"):
         raise InputError(f"--server {http.url}", "no list of models at /v1/models", EXPECTED)
     version = _json(http, "/version").get("version")
-    if models[0].get("owned_by") == "vllm" and version:
-        return Vllm(http, models[0], str(version))
-    return OpenAi(http, models[0])
+    if first.get("owned_by") == "vllm" and version:
+        return Vllm(http, first, str(version))
+    return OpenAi(http, first)
 
 
 def _json(http: Http, path: str) -> dict[str, Any]:
     """The JSON object at ``path``, or an empty one where the server has no such page."""
     response = http.get(path)
-    if response.status_code in (401, 403):
+    status = response.status_code
+    if status in REFUSED:
         place = f"--server {http.url}"
-        raise InputError(place, f"HTTP {response.status_code}", f"a valid key in {KEY_VARIABLE}")
-    if response.status_code == 429 or response.status_code >= 500:
-        raise RequestError(f"HTTP {response.status_code} at {path}")
+        raise InputError(place, f"HTTP {status}", f"a valid key in {KEY_VARIABLE}")
+    if status == 429 or status >= 500:
+        raise RequestError(f"{refusal(response)} at {path}")
     try:
         content = response.json() if response.is_success else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -24,6 +24,8 @@ KEY_VARIABLE = "ANALYSIS_API_KEY"
 CONNECT_S = 5.0
 QUICK_S = 10.0
 """Silence allowed while a server only describes itself."""
+REFUSED = (401, 403)
+"""Statuses that a missing or wrong key gives."""
 
 
 class RequestError(RuntimeError):
@@ -49,7 +51,7 @@ class Http:
         self.url = checked_url(url)
         self.timeout_s = timeout_s
         self.local = on_this_machine(self.url)
-        key = os.environ.get(KEY_VARIABLE)
+        key = _key()
         self._client = httpx.Client(
             base_url=self.url,
             headers={"Authorization": f"Bearer {key}"} if key else {},
@@ -64,64 +66,65 @@ class Http:
 
     def get(self, path: str) -> httpx.Response:
         """A short GET, whatever its status."""
-        with self._told_apart():
-            return self._client.get(path, timeout=QUICK_S)
+        silence_s = min(QUICK_S, self.timeout_s)
+        with _told_apart(silence_s):
+            return self._client.get(path, timeout=silence_s)
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """POST JSON and return the JSON object that comes back."""
-        with self._told_apart():
+        with _told_apart(self.timeout_s):
             response = self._client.post(path, json=body)
-            self._refuse_status(response)
+        if not response.is_success:
+            raise RequestError(refusal(response))
         return _object(response.text)
 
     def events(self, path: str, body: Mapping[str, Any]) -> Iterator[tuple[float, dict[str, Any]]]:
         """POST JSON and yield each streamed event with the moment it came, ``perf_counter`` s."""
         with (
-            self._told_apart(),
+            _told_apart(self.timeout_s),
             httpx_sse.connect_sse(self._client, "POST", path, json=body) as source,
         ):
-            if source.response.is_error:
+            if not source.response.is_success:
                 source.response.read()
-            self._refuse_status(source.response)
+                raise RequestError(refusal(source.response))
             for event in source.iter_sse():
                 came = time.perf_counter()
                 if event.data == "[DONE]":
                     return
+                if not event.data:
+                    continue
                 content = _object(event.data)
-                if "error" in content:
-                    raise RequestError(f"the server reported {_reason(content['error'])}")
+                if content.get("error"):
+                    raise RequestError(f"the server reported an error {_reason(content['error'])}")
                 yield came, content
 
-    def _refuse_status(self, response: httpx.Response) -> None:
-        if response.is_error:
-            raise RequestError(f"HTTP {response.status_code} {_reason(_detail(response))}".strip())
 
-    @contextmanager
-    def _told_apart(self) -> Iterator[None]:
-        try:
-            yield
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise ServerGoneError(_connection(error)) from None
-        except httpx.TimeoutException:
-            raise RequestError(f"no answer for {self.timeout_s:g} s") from None
-        except httpx.RemoteProtocolError:
-            raise RequestError("a reply that broke off") from None
-        except (httpx.TransportError, httpx_sse.SSEError) as error:
-            raise RequestError(f"a broken reply ({type(error).__name__})") from None
+def refusal(response: httpx.Response) -> str:
+    """What a response with another status than success says, in one line."""
+    status = response.status_code
+    text = f"HTTP {status} {_reason(_detail(response))}".strip()
+    if status in REFUSED:
+        return f"{text}; a valid key is read from {KEY_VARIABLE}"
+    wait = response.headers.get("Retry-After")
+    return f"{text}; Retry-After: {_words(wait, 30)}" if wait else text
 
 
 def checked_url(url: str) -> str:
-    """The base address, without a trailing slash; ``InputError`` unless it is one and no key."""
-    parts = urlsplit(url if "//" in url else f"//{url}")
-    expected = "http://HOST:PORT, or embedded"
+    """The base address, without a trailing slash; ``InputError`` unless it is one and no key.
+
+    An address that may hold a key is not repeated in the message.
+    """
+    if any(mark in url for mark in "@?#"):
+        found = "more than an address (a user, a query or a fragment)"
+        raise InputError("--server", found, f"http://HOST:PORT, and a key in {KEY_VARIABLE}")
     try:
+        parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
+        httpx.URL(url)
+    except (ValueError, httpx.InvalidURL):
         usable = False
     if not usable:
-        raise InputError("--server", repr(url), expected)
-    if parts.username or parts.password or parts.query:
-        raise InputError("--server", "credentials in the address", f"a key in {KEY_VARIABLE}")
+        raise InputError("--server", repr(url), "http://HOST:PORT, or embedded")
     return url.rstrip("/").removesuffix("/v1")
 
 
@@ -130,10 +133,35 @@ def on_this_machine(url: str) -> bool:
     host = urlsplit(url).hostname or ""
     try:
         found = {str(info[4][0]).split("%")[0] for info in socket.getaddrinfo(host, None)}
-    except OSError:
+    except (OSError, UnicodeError):
         return False
     own = {a.address.split("%")[0] for every in psutil.net_if_addrs().values() for a in every}
     return all(ipaddress.ip_address(a).is_loopback or a in own for a in found)
+
+
+def _key() -> str:
+    """The key of the environment, or an empty one."""
+    key = os.environ.get(KEY_VARIABLE, "").strip()
+    if not (key.isascii() and key.isprintable()):
+        found = "a character that no HTTP header may hold"
+        raise InputError(KEY_VARIABLE, found, "printable ASCII")
+    return key
+
+
+@contextmanager
+def _told_apart(silence_s: float) -> Iterator[None]:
+    try:
+        yield
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        raise ServerGoneError(_connection(error)) from None
+    except httpx.TimeoutException:
+        raise RequestError(f"no answer for {silence_s:g} s") from None
+    except httpx.RemoteProtocolError:
+        raise RequestError("a reply that broke off, or is not HTTP") from None
+    except httpx_sse.SSEError:
+        raise RequestError("a reply that is no event stream") from None
+    except httpx.RequestError as error:
+        raise RequestError(f"a broken reply ({type(error).__name__})") from None
 
 
 def _connection(error: Exception) -> str:
@@ -146,17 +174,17 @@ def _connection(error: Exception) -> str:
 def _object(text: str) -> dict[str, Any]:
     try:
         content = json.loads(text)
-    except ValueError:
-        raise RequestError(f"a reply that is not JSON ({text[:40]!r})") from None
+    except (ValueError, RecursionError):
+        raise RequestError(f"a reply that is not JSON ({_words(text, 40)!r})") from None
     if not isinstance(content, dict):
-        raise RequestError(f"a reply that is no JSON object ({text[:40]!r})")
+        raise RequestError(f"a reply that is no JSON object ({_words(text, 40)!r})")
     return content
 
 
 def _detail(response: httpx.Response) -> Any:
     try:
         content = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     return content.get("error", content) if isinstance(content, dict) else ""
 
@@ -164,6 +192,12 @@ def _detail(response: httpx.Response) -> Any:
 def _reason(detail: Any) -> str:
     """A server's own words on an error, in one short line."""
     if isinstance(detail, dict):
-        detail = detail.get("message", "")
-    text = " ".join(str(detail).split())
-    return f"({text[:120]})" if text else ""
+        detail = detail.get("message") or detail.get("detail") or ""
+    text = _words(str(detail), 120)
+    return f"({text})" if text else ""
+
+
+def _words(text: str, most: int) -> str:
+    """The start of what a server said, in one line; a key that it repeats is left out."""
+    key = _key()
+    return " ".join((text.replace(key, "[key]") if key else text).split())[:most]

@@ -7,12 +7,10 @@ Field and metric names: ggml-org/llama.cpp, ``tools/server/README.md`` and
 import time
 from typing import Any
 
-from analysis.engines import metrics
+from analysis.engines import fields, metrics
 from analysis.engines.client import Clock, Counters, Prompt, Reply
 from analysis.engines.http import Http, RequestError, TextTooShortError
 from analysis.records.run import Server
-
-KIND = "llama.cpp"
 
 
 class LlamaCpp:
@@ -23,15 +21,19 @@ class LlamaCpp:
         self._slot_of: dict[str, int] = {}
         self._prompt_in: dict[int, str] = {}
         slots = _slots(http)
-        self._slots = int(props.get("total_slots") or len(slots) or 1)
-        speculates = slots[0].get("speculative") if slots else None
+        self._slots = fields.count(props, "total_slots") or len(slots) or 1
+        told = slots[0].get("speculative") if slots else None
+        speculates = told if isinstance(told, bool) else None
+        speculation = "none" if speculates is False else self._speculation()
+        if speculates is None and speculation:
+            speculates = speculation != "none"
         self.server = Server(
             kind="llama.cpp",
             version=str(props.get("build_info") or ""),
             model=str(props.get("model_alias") or props.get("model_path") or "").rsplit("/")[-1],
-            context_limit=props["default_generation_settings"].get("n_ctx"),
+            context_limit=fields.count(props["default_generation_settings"], "n_ctx") or None,
             slots=self._slots,
-            speculation=self._speculation(speculates),
+            speculation=speculation,
             speculates=speculates,
             where="this machine" if http.local else "another machine",
         )
@@ -65,21 +67,24 @@ class LlamaCpp:
         if not last.get("stop"):
             raise RequestError("a stream that was cut short")
         self._prompt_in[slot] = prompt.name
-        timings = last["timings"]
-        drafted = timings.get("draft_n", 0) if self.server.speculates else timings.get("draft_n")
+        timings = fields.group(last, "timings")
+        drafted = fields.count(timings, "draft_n")
+        if drafted is None and self.server.speculates:
+            drafted = 0
+        accepted = fields.count(timings, "draft_n_accepted")
         return Reply(
             request_s=request_s,
             first_token_s=clock.first_token_s,
             decode_s=clock.decode_s,
             chunks=clock.chunks,
-            prompt_tokens=last.get("tokens_evaluated"),
-            cached_tokens=timings.get("cache_n"),
-            output_tokens=timings["predicted_n"],
+            prompt_tokens=fields.count(last, "tokens_evaluated"),
+            cached_tokens=fields.count(timings, "cache_n"),
+            output_tokens=fields.counted(timings, "predicted_n"),
             drafted_tokens=drafted,
-            accepted_tokens=timings.get("draft_n_accepted", drafted),
+            accepted_tokens=drafted if accepted is None else accepted,
             accepted_source=None if drafted is None else "timings",
-            engine_decode_ms=timings["predicted_ms"],
-            engine_prefill_ms=timings["prompt_ms"],
+            engine_decode_ms=fields.amount(timings, "predicted_ms"),
+            engine_prefill_ms=fields.amount(timings, "prompt_ms"),
         )
 
     def holds(self, prompt: Prompt) -> bool:
@@ -106,17 +111,19 @@ class LlamaCpp:
     def _slot(self, name: str) -> int:
         return self._slot_of.setdefault(name, len(self._slot_of) % self._slots)
 
-    def _speculation(self, speculates: bool | None) -> str:
+    def _speculation(self) -> str:
         """The drafting methods by name; they stand only in the settings of a finished request."""
-        if speculates is False:
-            return "none"
         body = {"prompt": " ", "n_predict": 1, "cache_prompt": False}
-        settings = self._http.post("/completion", body).get("generation_settings", {})
-        return str(settings.get("speculative.types", ""))
+        settings = fields.group(self._http.post("/completion", body), "generation_settings")
+        return str(settings.get("speculative.types") or "")
 
 
 def _slots(http: Http) -> list[dict[str, Any]]:
     """What ``/slots`` shows, or nothing where the server keeps it closed."""
     response = http.get("/slots")
-    content = [] if response.is_error else response.json()
-    return content if isinstance(content, list) else []
+    try:
+        content = response.json() if response.is_success else []
+    except ValueError:
+        raise RequestError("a page of slots that is not JSON") from None
+    found = content if isinstance(content, list) else []
+    return [slot for slot in found if isinstance(slot, dict)]

@@ -1,5 +1,6 @@
 """Counters from a server's ``/metrics`` page, in Prometheus' text format."""
 
+import math
 from collections.abc import Iterable
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -10,7 +11,7 @@ from analysis.engines.http import Http, RequestError
 def read(http: Http) -> dict[str, float] | None:
     """Sums over all labels by metric name, or ``None`` where the server shows no metrics."""
     response = http.get("/metrics")
-    if response.is_error:
+    if not response.is_success:
         return None
     try:
         families = list(text_string_to_metric_families(response.text))
@@ -26,6 +27,6 @@ def read(http: Http) -> dict[str, float] | None:
 def whole(sums: dict[str, float], names: Iterable[str]) -> int | None:
     """The first of ``names`` that the page has, as a whole number."""
     for name in names:
-        if name in sums:
+        if math.isfinite(sums.get(name, math.nan)):
             return round(sums[name])
     return None

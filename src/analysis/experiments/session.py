@@ -1,8 +1,7 @@
 """A measurement session: connect, plan, send one request after the other, record each."""
 
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,21 +9,18 @@ from time import monotonic
 from typing import Any
 
 from analysis import paths
-from analysis.engines import embedded
-from analysis.engines.client import Client
-from analysis.engines.connect import connect
-from analysis.engines.embedded import Embedded, Settings
+from analysis.engines.embedded import Settings
 from analysis.engines.http import checked_url, on_this_machine
 from analysis.errors import InputError
 from analysis.experiments import designs, host, recorder
 from analysis.experiments.designs import Design
 from analysis.experiments.estimate import Load, load, prompt_name
+from analysis.experiments.opening import EMBEDDED, Opened, opened
 from analysis.experiments.sender import Sender, StoppedError
 from analysis.experiments.texts import load_text
-from analysis.logs.source import log_source
+from analysis.logs.source import LogSource, log_source
 from analysis.records.run import (
     FORMAT,
-    SERVER_LOG,
     Bounds,
     ExperimentName,
     Manifest,
@@ -34,7 +30,6 @@ from analysis.records.run import (
     Server,
 )
 
-EMBEDDED = "embedded"
 MOST_SLOTS = 24
 
 Progress = Callable[[Planned, Sample], None]
@@ -98,16 +93,17 @@ def measure(
     that ends early, by an interrupt too, leaves a valid run that ``resume`` completes.
     """
     recorder.refuse_existing(folder)
+    log = _log(request)
     planned = plan(request)
     settings = replace(request.settings, slots=_slots(planned))
     texts = {text: load_text(text) for design in request.designs.values() for text in design.texts}
-    with _server(request, settings, folder) as (client, pid, server):
+    with opened(request.server, settings, folder, request.timeout_s) as there:
         for name, design in request.designs.items():
-            _refuse_beyond_limit(name, design, server)
+            _refuse_beyond_limit(name, design, there.facts)
         manifest = Manifest(
             format=FORMAT,
             name=folder.name,
-            server=server,
+            server=there.facts,
             host=host.describe(),
             bounds=Bounds(),
             experiments={name: d.model_dump(mode="json") for name, d in request.designs.items()},
@@ -120,7 +116,7 @@ def measure(
             started_utc=datetime.now(UTC),
         )
         writer = recorder.create(folder, manifest, planned)
-        return _send(request, client, pid, writer, Run(folder), progress)
+        return _send(request, there, log, writer, Run(folder), progress)
 
 
 def resume(
@@ -130,22 +126,30 @@ def resume(
 
     Raises ``InputError`` where server or machine are not those that the run began on.
     """
+    log = _log(request)
     settings = replace(request.settings, slots=_slots(run.plan))
-    with _server(request, settings, run.folder) as (client, pid, server):
+    with opened(request.server, settings, run.folder, request.timeout_s) as there:
         for what, now, then in (
-            ("server", server, run.manifest.server),
+            ("server", there.facts, run.manifest.server),
             ("machine", host.describe(), run.manifest.host),
         ):
             if now != then:
                 field, is_now, was = _difference(now, then)
                 place = f"{paths.relative(run.folder)}, {what}"
                 raise InputError(place, f"{field} {is_now!r}", f"{was!r}, as the run began")
-        return _send(request, client, pid, recorder.reopen(run), Run(run.folder), progress)
+        writer = recorder.reopen(run)
+        return _send(request, there, log, writer, Run(run.folder), progress)
 
 
 def measure_for_notebook(server: str, experiment: ExperimentName) -> Path:
-    """Run one experiment with its default design, for a notebook; the folder of the run."""
-    request = Request(server, {experiment: designs.DEFAULTS[experiment]})
+    """Run one experiment with its default design, for a notebook; the folder of the run.
+
+    The output length is judged beside a context sweep, so it brings one along. Raises
+    ``InputError`` for a server on another machine: a notebook cannot ask.
+    """
+    names = {"output-length": ("context-sweep", "output-length")}.get(experiment, (experiment,))
+    request = Request(server, {name: designs.DEFAULTS[name] for name in names})
+    allow(request, yes=False)
     outcome = measure(request, paths.MEASURED / new_name(request))
     if outcome.stopped:
         raise InputError("server", outcome.stopped, "a server that answers to the end")
@@ -171,16 +175,14 @@ def saved_request(run: Run, server: str, settings: Settings) -> Request:
 
 def _send(
     request: Request,
-    client: Client,
-    pid: int | None,
+    there: Opened,
+    log: LogSource | None,
     writer: recorder.Recorder,
     run: Run,
     progress: Progress,
 ) -> Outcome:
-    log = log_source(request.server_log) if request.server_log else None
-    sender = Sender(
-        client, run.manifest, host.Watch(pid, client.server.where != "another machine"), log
-    )
+    watch = host.Watch(there.pid, there.facts.where != "another machine")
+    sender = Sender(there.client, run.manifest, watch, log)
     until = None if request.max_minutes is None else monotonic() + 60 * request.max_minutes
     try:
         for planned in run.left():
@@ -200,52 +202,13 @@ def _send(
     return Outcome(writer.finish())
 
 
-@contextmanager
-def _server(
-    request: Request, settings: Settings, folder: Path
-) -> Iterator[tuple[Client, int | None, Server]]:
-    """A client, the server's process where it can be known, and what the server is."""
-    if request.server != EMBEDDED:
-        client = connect(request.server, request.timeout_s)
-        try:
-            here = client.server.where == "this machine"
-            yield client, host.listener(request.server) if here else None, client.server
-        finally:
-            client.close()
-        return
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    log = folder.parent / f".{folder.name}.{SERVER_LOG}"
-    with embedded.running(settings, log) as started:
-        client = connect(started.url, request.timeout_s)
-        try:
-            yield client, started.process.pid, _embedded(client.server, started)
-        finally:
-            client.close()
-            if folder.is_dir():
-                _keep_log(log, folder / SERVER_LOG)
-            log.unlink(missing_ok=True)
-
-
-def _embedded(server: Server, started: Embedded) -> Server:
-    """The embedded server knows more of itself than it tells over HTTP."""
-    return server.model_copy(
-        update={
-            "version": started.version or server.version,
-            "model": embedded.MODEL,
-            "model_sha256": started.model_sha256,
-            "speculation": started.speculation,
-            "where": "embedded",
-            "flags": started.flags,
-        }
-    )
-
-
-def _keep_log(log: Path, kept: Path) -> None:
-    """Append the server's first and last lines: how it was set up, and its last requests."""
-    lines = log.read_text(errors="replace").splitlines()
-    excerpt = lines if len(lines) <= 80 else [*lines[:60], "...", *lines[-20:]]
-    with kept.open("a") as file:
-        file.write("\n".join(excerpt) + "\n")
+def _log(request: Request) -> LogSource | None:
+    """The server's log, if one was named; ``InputError`` where it cannot be read."""
+    if request.server_log is None:
+        return None
+    log = log_source(request.server_log)
+    log.mark()
+    return log
 
 
 def _slots(planned: list[Planned]) -> int:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from analysis.findings import identity
+from analysis.findings import identity, own_plain
 from analysis.findings.identity import Identity
 from analysis.findings.measured_series import Measured, measured
 from analysis.findings.missing import Missing
+from analysis.findings.own_plain import OwnPlain
 from analysis.findings.series import LineFit
 from analysis.model.order import Drift, RankCorrelation, drift, rank_correlation
 from analysis.model.regression import Interval
@@ -126,7 +127,7 @@ class Series:
             + (
                 "nothing speaks against a random order."
                 if random
-                else "the order is not random, and what drifts with time can pose as a slope."
+                else "the two go together, so what drifts with time can pose as a slope."
             )
         )
         if self.drift is None:
@@ -197,6 +198,17 @@ def find(case: Case) -> Sweep | Missing:
         return runs
     series = tuple(series for one in runs for series in _by_text(one))
     return Sweep(series, identity.find(case))
+
+
+def beside_plain(case: Case) -> OwnPlain | Missing:
+    """The speculating sweep against the plain one of the same server, if there are both."""
+    found = own_plain.find(case)
+    if isinstance(found, Missing) and case.runs:
+        return Missing(
+            "No sweep with speculation stands beside a plain one of the same server, so whether "
+            "speculation pays is not known."
+        )
+    return found
 
 
 def with_values(found: Sweep | Missing) -> Sweep | Missing:

@@ -114,63 +114,6 @@ class StepTimes:
         return self.main.over_bandwidth / self.occupancy_limit
 
     @property
-    def limits_note(self) -> str:
-        """What a slope can be held against here."""
-        if self.main.bandwidth_us is None:
-            return (
-                "## The slopes side by side\n\nNo memory bandwidth is known for this server, so "
-                "no slope is held against a limit."
-            )
-        return (
-            "## Against the memory-bandwidth limit, and beside the other cases\n\nReading the "
-            "whole cache once per step at the peak memory bandwidth sets the lowest slope that a "
-            "step can have. Less cache on each GPU (decode context parallelism, DCP) should lower "
-            "the slope: that is a natural experiment, since model and GPUs stay the same."
-        )
-
-    @property
-    def caption_of_slopes(self) -> str:
-        """The finding of the figure of slopes."""
-        main = self.main
-        if main.bandwidth_us is None or main.over_bandwidth is None:
-            return f"{main.series} adds {main.prompt.slope_us:.3g} us per token of context."
-        return (
-            f"{main.series} is {main.over_bandwidth:.3g} times slower per context token than "
-            f"reading its {main.bytes_per_token:,.0f} B at peak bandwidth ({main.bandwidth_us:.4f} "
-            "us)."
-        )
-
-    @property
-    def alt_of_slopes(self) -> str:
-        """What the figure of slopes shows."""
-        main = self.main
-        if main.bandwidth_us is None:
-            return (
-                "Measured slopes with intervals, one row a series. "
-                f"{main.series} lies at {main.prompt.slope_us:.3g} us per token."
-            )
-        return (
-            "Measured slopes with intervals on a log axis, one row a series, each with a mark at "
-            f"its bandwidth limit. {main.series} lies at {main.prompt.slope_us:.3g} us per token, "
-            f"its limit at {main.bandwidth_us:.4f}."
-        )
-
-    @property
-    def would_change(self) -> str:
-        """What would make the chapter's answer firmer."""
-        if self.main.measured:
-            return (
-                "More contexts, and longer ones; a whole second run, since a run is the unit that "
-                "a new server start or another day would vary; and one run with another attention "
-                "kernel, which would test the cause and not only the slope."
-            )
-        return (
-            "More contexts, each repeated, in random order; step times from the server's counters; "
-            "and one sweep with the attention backend switched, which would test the cause and not "
-            "only the slope."
-        )
-
-    @property
     def longest_context(self) -> float:
         """The longest context of the main series."""
         return max(self.main.prompt.contexts)
@@ -236,6 +179,28 @@ def find(case: Case) -> StepTimes | Missing:
         occupancy_limit=ceiling,
         wished_tokens=limits.wished_context_tokens or limits.context_tokens or longest,
     )
+
+
+def with_limit(found: StepTimes | Missing) -> StepTimes | Missing:
+    """The finding, if a bandwidth limit is known to hold the slopes against; silent if not."""
+    known = isinstance(found, Missing) or found.main.bandwidth_us is not None
+    return found if known else Missing("")
+
+
+def without_limit(found: StepTimes | Missing) -> StepTimes | Missing:
+    """The finding, if no bandwidth limit is known; silent if one is."""
+    known = isinstance(found, StepTimes) and found.main.bandwidth_us is not None
+    return Missing("") if known else found
+
+
+def measured(found: StepTimes | Missing) -> StepTimes | Missing:
+    """The finding, if the engine timed the steps of its first series; silent if not."""
+    return found if isinstance(found, Missing) or found.main.measured else Missing("")
+
+
+def derived(found: StepTimes | Missing) -> StepTimes | Missing:
+    """The finding, if the steps of its first series are commit over throughput; silent if not."""
+    return Missing("") if isinstance(found, StepTimes) and found.main.measured else found
 
 
 def on_gpu(found: StepTimes | Missing) -> StepTimes | Missing:

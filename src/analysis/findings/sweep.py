@@ -79,22 +79,6 @@ class Sweep:
         )
 
     @property
-    def identity_note(self) -> str:
-        """What the identity can tell with the steps that the case has."""
-        if not self.measured:
-            return (
-                "If the step is worked out *from* throughput and commit length, as here, the "
-                "identity is true by construction: such a sweep can say how the step varies with "
-                "context, but no point of it can confirm or refute the identity."
-            )
-        return (
-            "Here the step is the engine's own decode time over the verify steps counted, and the "
-            "throughput is that of the client's clock, from the first token to the last. The two "
-            "were timed apart, so the identity can fail: it does where time passes that the "
-            "engine does not count, in sampling, in the network or in the client."
-        )
-
-    @property
     def step_word(self) -> str:
         """Whether the steps are measured or derived."""
         return "measured" if self.measured else "derived"
@@ -112,34 +96,6 @@ class Sweep:
         if self.measured:
             return "the engine timed, or that throughput and commit length imply"
         return "throughput and commit length imply"
-
-    @property
-    def plain_note(self) -> str:
-        """What plain decoding the sweep is set against."""
-        if self.measured:
-            return (
-                "Break-even is the speculating step over the plain step of the same server at the "
-                "same context, both measured here."
-            )
-        return (
-            "The last column is the commit length that only matches plain decoding on the same "
-            "engine and hardware, as others published it (the range is theirs; the plain step is "
-            "assumed flat over these contexts)."
-        )
-
-    @property
-    def would_change(self) -> str:
-        """What would make the chapter's answer firmer."""
-        if self.measured:
-            return (
-                "Other texts: the commit length is theirs. A second run on another day would show "
-                "what a new server start varies; the repeats here share one."
-            )
-        return (
-            "A step time from the server's own counters (verify steps over decode time) would turn "
-            "the identity from a definition into a test. Repeats would give every point a spread; "
-            "random order would guard against drift."
-        )
 
     @property
     def n(self) -> int:
@@ -195,6 +151,16 @@ def with_commits(found: Sweep | Missing) -> Sweep | Missing:
     if isinstance(found, Missing) or len(found.commits) == len(found.main):
         return found
     return Missing(f"No commit length was published for the first series, {found.first.series}.")
+
+
+def measured(found: Sweep | Missing) -> Sweep | Missing:
+    """The sweep, if any of its steps was timed by the engine; silent if not."""
+    return found if isinstance(found, Missing) or found.measured else Missing("")
+
+
+def derived(found: Sweep | Missing) -> Sweep | Missing:
+    """The sweep, if all of its steps are commit over throughput; silent if not."""
+    return Missing("") if isinstance(found, Sweep) and found.measured else found
 
 
 def plain_token_ms(case: Case) -> tuple[float, float] | None:

@@ -6,9 +6,8 @@ import numpy as np
 
 from analysis.findings import step_time
 from analysis.findings.missing import Missing
-from analysis.findings.needed_commit import NeededCommit, counted_verdict
+from analysis.findings.needed_commit import NeededCommit, counted_verdict, joint_level
 from analysis.findings.series import AXES, Axis, SeriesFit
-from analysis.findings.two_point_notes import COUNTED, NOT_COUNTED, TwoPointNotes
 from analysis.model.overhead import Decodes, OverheadFit, fit_overhead
 from analysis.model.regression import Weights
 from analysis.model.step_time import commit_for
@@ -62,18 +61,13 @@ class TwoPoints:
         return all(p.commit_length is not None for p in self.points)
 
     @property
-    def notes(self) -> TwoPointNotes:
-        """The words around the numbers."""
-        return COUNTED if self.counted else NOT_COUNTED
-
-    @property
     def caption(self) -> str:
         """The finding of the figure."""
         if self.counted:
             return (
-                "Steps of the two-point decode (diamonds) beside the sweep's line and its 95 % "
-                f"prediction interval: {sum(bool(p.agrees) for p in self.points)} of "
-                f"{len(self.points)} lie inside."
+                "Steps of the two-point decode (diamonds) beside the sweep's line and its "
+                f"prediction interval, 95 % for all points together: "
+                f"{sum(bool(p.agrees) for p in self.points)} of {len(self.points)} lie inside."
             )
         return (
             f"With the sweep's step times, the two-point throughputs need {self.needed[0]:.1f} to "
@@ -175,7 +169,10 @@ def find(case: Case) -> TwoPoints | Missing:
     published = [row.commit_length for row in case.accept]
     verified = speculation.verified_tokens if speculation else None
     return TwoPoints(
-        points=tuple(_needed(row, _beside(row, steps)) for row in case.two_point),
+        points=tuple(
+            _needed(row, _beside(row, steps), joint_level(len(case.two_point)))
+            for row in case.two_point
+        ),
         variants=() if steps.main.measured else _overheads(case, steps.main),
         sweep_commit_max=max(commits),
         verified_max=verified[1] if verified else None,
@@ -213,7 +210,7 @@ def _beside(row: TwoPointRow, steps: step_time.StepTimes) -> SeriesFit:
     return steps.main
 
 
-def _needed(row: TwoPointRow, main: SeriesFit) -> NeededCommit:
+def _needed(row: TwoPointRow, main: SeriesFit, level: float) -> NeededCommit:
     on_prompt = main.prompt.step.step_ms(row.context_tokens)
     on_mean = main.mean.step.step_ms(row.context_tokens)
     return NeededCommit(
@@ -229,7 +226,8 @@ def _needed(row: TwoPointRow, main: SeriesFit) -> NeededCommit:
         and row.standard_error_ms
         and row.commit_length * row.standard_error_ms,
         sweep_step_ms=on_mean,
-        sweep_step_interval95=main.mean.fit.prediction_interval(row.context_tokens),
+        sweep_step_interval=main.mean.fit.prediction_interval(row.context_tokens, level),
+        level=level,
     )
 
 

@@ -68,7 +68,7 @@ LABELS: dict[str, tuple[str, str]] = {
     "source": ("source", "{}"),
     "step_kind": ("step is", "{}"),
     "step_ms": ("step (ms)", "{:.2f}"),
-    "sweep_step_interval95": ("95 % prediction of the sweep (ms)", "{:.2f}"),
+    "sweep_step_interval": ("prediction of the sweep, 95 % for all points together (ms)", "{:.2f}"),
     "sweep_commit": ("the sweep's commit there", "{:.2f}"),
     "tok_per_s": ("throughput (tok/s)", "{:.1f}"),
     "token_ms": ("time per token (ms)", "{:.2f}"),

@@ -66,7 +66,7 @@ def request_times(found: TwoPoints) -> pd.DataFrame:
                 "output_tokens": end,
                 "request_s": point.line.at(end) / 1000,
             }
-            for end in (0.0, max(float(s.output_tokens or 0) for s in known))
+            for end in point.line.x_range
         ]
     return pd.DataFrame(rows)
 

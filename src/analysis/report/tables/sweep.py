@@ -79,7 +79,7 @@ def two_point_steps(found: TwoPoints) -> pd.DataFrame:
                 "commit_length": p.commit_length,
                 "step_ms": p.step_ms,
                 "sweep_step_ms": p.sweep_step_ms,
-                "sweep_step_interval95": p.sweep_step_interval95,
+                "sweep_step_interval": p.sweep_step_interval,
                 "two_point_gap_pct": p.gap_pct,
                 "agrees": p.agrees,
             }
@@ -91,7 +91,7 @@ def two_point_steps(found: TwoPoints) -> pd.DataFrame:
 def two_point_dots(found: TwoPoints) -> pd.DataFrame:
     """The same for drawing: interval ends in columns of their own."""
     table = two_point_steps(found).drop(columns=["agrees", "two_point_gap_pct"])
-    ends = table.pop("sweep_step_interval95")
+    ends = table.pop("sweep_step_interval")
     table["low"] = [end[0] if end else None for end in ends]
     table["high"] = [end[1] if end else None for end in ends]
     return table

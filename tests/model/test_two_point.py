@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from analysis.model.step_time import StepTime, decode_seconds
-from analysis.model.two_point import standard_error_s, two_point
+from analysis.model.two_point import many_point, standard_error_s, two_point
 
 lengths = st.tuples(st.integers(1, 2000), st.integers(1, 2000)).filter(lambda n: n[0] < n[1])
 
@@ -68,3 +68,24 @@ def test_without_a_known_scatter_there_is_no_standard_error() -> None:
 def test_what_cannot_be_a_two_point_decode_is_refused(outputs, seconds, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         two_point(100, outputs, seconds)
+
+
+def test_of_two_lengths_the_line_is_the_two_point_estimate() -> None:
+    two = two_point(100, (64, 192), (1.0, 3.0), seconds_sd=0.1, repeats=5)
+    line = many_point(100, (64, 192), (1.0, 3.0), seconds_sd=0.1, repeats=5)
+    assert (line.token_ms, line.context_tokens) == pytest.approx((two.token_ms, 228))
+    assert line.standard_error_ms == pytest.approx(two.standard_error_ms)
+
+
+def test_a_middle_length_adds_no_precision_to_the_slope_and_a_wider_one_does() -> None:
+    errors = [
+        many_point(100, outputs, [0.01 * n for n in outputs], seconds_sd=0.1).standard_error_ms
+        for outputs in ((64, 192), (64, 128, 192), (64, 128, 320))
+    ]
+    assert errors[0] == pytest.approx(errors[1])
+    assert errors[2] < 0.6 * errors[0]
+
+
+def test_longer_requests_that_did_not_take_longer_are_no_estimate() -> None:
+    with pytest.raises(ValueError, match="noise hides the decode"):
+        many_point(100, (64, 128, 192), (3.0, 2.0, 1.0))

@@ -10,7 +10,6 @@ from typing import Any
 
 import nbformat
 import pytest
-
 from tests.invented_run import write_run
 
 pytestmark = pytest.mark.slow
@@ -70,13 +69,14 @@ def test_the_prose_is_that_of_a_measurement(reported: Path) -> None:
 
 
 def test_nothing_of_a_published_case_or_of_this_machine_is_in_its_pages(reported: Path) -> None:
-    chapters = [path for path in (reported / "report").rglob("*.html")]
+    chapters = list((reported / "report").rglob("*.html"))
     assert len(chapters) >= 6
     for page in chapters:
         text = page.read_text()
         assert str(reported.parents[2]) not in text
-        assert "as others published it" not in text
         assert "Kimi" not in text
+    for notebook in (reported / "notebooks" / NAME).glob("*.ipynb"):
+        assert "published" not in said(reported, notebook.stem)
     figures = {path.stem for path in (reported / "figures" / NAME).glob("*.svg")}
     assert {"throughput", "sweep", "step-lines", "two-point-steps"} <= figures
     assert not figures & {"needed-commit", "reconciliation", "break-even", "kv-per-gpu"}

@@ -72,8 +72,14 @@ def _cases(case: str | None) -> tuple[dict[str, str], runner.Target]:
     folder = Path(case)
     if (folder / "case.toml").is_file():
         folder = folder.resolve()
-        return {folder.name: str(folder)}, runner.target_for(folder.name)
+        return {folder.name: _parameter(folder)}, runner.target_for(folder.name)
     if case in names:
         return {case: case}, runner.target_for(case)
     expected = f"one of {', '.join(names)}, or a folder with a case.toml"
     raise InputError("--case", repr(case), expected)
+
+
+def _parameter(folder: Path) -> str:
+    """What names a case in its notebooks; no path of this machine where it lies in the project."""
+    inside = folder.is_relative_to(paths.ROOT)
+    return os.path.relpath(folder, paths.CASES) if inside else str(folder)

@@ -70,8 +70,8 @@ class LlamaCpp:
         timings = fields.group(last, "timings")
         drafted = fields.count(timings, "draft_n")
         if drafted is None and self.server.speculates:
-            drafted = 0
-        accepted = fields.count(timings, "draft_n_accepted")
+            drafted = 0  # both counts are left out where nothing was drafted
+        accepted = 0 if drafted == 0 else fields.count(timings, "draft_n_accepted")
         return Reply(
             request_s=request_s,
             first_token_s=clock.first_token_s,
@@ -81,8 +81,8 @@ class LlamaCpp:
             cached_tokens=fields.count(timings, "cache_n"),
             output_tokens=fields.counted(timings, "predicted_n"),
             drafted_tokens=drafted,
-            accepted_tokens=drafted if accepted is None else accepted,
-            accepted_source=None if drafted is None else "timings",
+            accepted_tokens=accepted,
+            accepted_source=None if accepted is None else "timings",
             engine_decode_ms=fields.amount(timings, "predicted_ms"),
             engine_prefill_ms=fields.amount(timings, "prompt_ms"),
         )

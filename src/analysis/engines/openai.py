@@ -7,12 +7,16 @@ given. Token counts are the server's own ``usage``; chunks are never counted as 
 import time
 from typing import Any
 
+from analysis.engines import fields
 from analysis.engines.client import Clock, Counters, Prompt, Reply
 from analysis.engines.http import Http, RequestError, TextTooShortError
 from analysis.records.run import Server
 
-TRIES = 8
+TRIES = 12
 CHARACTERS_PER_TOKEN = 4.0
+"""As English has them; only the first try rests on it."""
+NONCE_DIGITS = 5
+"""Few, so that a cold prompt is hardly longer; enough not to come twice in a run."""
 
 
 class OpenAi:
@@ -25,13 +29,14 @@ class OpenAi:
         self.server = Server(
             kind="OpenAI-compatible",
             model=self.model.rsplit("/")[-1],
-            context_limit=model.get("max_model_len"),
+            context_limit=fields.count(model, "max_model_len") or None,
             where="this machine" if http.local else "another machine",
         )
 
     def prompt(self, name: str, text: str, tokens: int) -> Prompt:
-        """A start of ``text`` that this server counts as ``tokens``, or as near as words allow."""
+        """A start of ``text`` that this server counts as ``tokens``, or as near as there is one."""
         length = min(len(text), round(tokens * CHARACTERS_PER_TOKEN))
+        short, long = 0, len(text) + 1
         best: Prompt | None = None
         for _ in range(TRIES):
             counted = self._count(text[:length])
@@ -41,47 +46,52 @@ class OpenAi:
                 break
             if counted < tokens and length == len(text):
                 raise TextTooShortError(f"only {counted} tokens of text, {tokens} wanted")
-            change = round((tokens - counted) * length / max(1, counted))
-            change = change or (1 if counted < tokens else -1)
-            length = max(1, min(len(text), length + change))
+            short, long = (length, long) if counted < tokens else (short, length)
+            if long - short < 2:
+                break
+            length = min(len(text), round(length * tokens / max(1, counted)))
+            if not short < length < long:
+                length = (short + long) // 2
         assert best is not None
         return best
 
     def ask(self, prompt: Prompt, output_tokens: int, cold: bool) -> Reply:
         """See ``Client.ask``; ``ignore_eos`` is asked for, and the count that came back is kept."""
-        content = prompt.content
-        if cold and isinstance(content, str):
-            content = f"{time.monotonic_ns():x} {content}"
-        body = self.body(content, output_tokens)
+        body = self.body(prompt, output_tokens, cold)
         clock = Clock(time.perf_counter())
         usage: dict[str, Any] = {}
         finished = False
         for came, event in self.http.events("/v1/completions", body):
-            for choice in event.get("choices") or []:
+            for choice in _choices(event):
                 if choice.get("text") or choice.get("token_ids"):
                     clock.token(came)
                 finished = finished or choice.get("finish_reason") is not None
-            usage = event.get("usage") or usage
+            usage = fields.group(event, "usage") or usage
             self.note(event)
         request_s = time.perf_counter() - clock.sent
         if not finished:
             raise RequestError("a stream that was cut short")
-        if not usage:
+        if fields.count(usage, "completion_tokens") is None:
             raise RequestError("a reply without usage: how many tokens came is not known")
         self._seen.add(prompt.name)
-        details = usage.get("prompt_tokens_details") or {}
         return Reply(
             request_s=request_s,
             first_token_s=clock.first_token_s,
             decode_s=clock.decode_s,
             chunks=clock.chunks,
-            prompt_tokens=usage.get("prompt_tokens"),
-            cached_tokens=details.get("cached_tokens"),
-            output_tokens=usage.get("completion_tokens"),
+            prompt_tokens=fields.count(usage, "prompt_tokens"),
+            cached_tokens=fields.count(
+                fields.group(usage, "prompt_tokens_details"), "cached_tokens"
+            ),
+            output_tokens=fields.count(usage, "completion_tokens"),
         )
 
-    def body(self, content: Any, output_tokens: int) -> dict[str, Any]:
-        """The request's JSON."""
+    def body(self, prompt: Prompt, output_tokens: int, cold: bool) -> dict[str, Any]:
+        """The request's JSON; what is cold begins with a word that no prompt began with."""
+        content = prompt.content
+        if cold and isinstance(content, str):
+            nonce = f"{time.monotonic_ns() % 16**NONCE_DIGITS:0{NONCE_DIGITS}x} "
+            content = (nonce + content)[: len(content)]
         return {
             "model": self.model,
             "prompt": content,
@@ -109,7 +119,15 @@ class OpenAi:
 
     def _count(self, text: str) -> int:
         body = {"model": self.model, "prompt": text, "max_tokens": 1, "temperature": 0}
-        usage = self.http.post("/v1/completions", body).get("usage") or {}
-        if not isinstance(usage.get("prompt_tokens"), int):
+        usage = fields.group(self.http.post("/v1/completions", body), "usage")
+        counted = fields.count(usage, "prompt_tokens")
+        if counted is None:
             raise RequestError("a reply without usage: how long the prompt was is not known")
-        return int(usage["prompt_tokens"])
+        return counted
+
+
+def _choices(event: dict[str, Any]) -> list[dict[str, Any]]:
+    found = event.get("choices")
+    if not isinstance(found, list):
+        return []
+    return [choice for choice in found if isinstance(choice, dict)]

@@ -47,7 +47,7 @@ DEFAULTS: Mapping[ExperimentName, Design] = {
     "two-point": Design(
         prompt_tokens=(900, 2000, 3300), output_tokens=(168, 336, 504), repeats=2, paired=True
     ),
-    "context-sweep": Design(prompt_tokens=(300, 900, 1800, 2700, 3600, 4500)),
+    "context-sweep": Design(prompt_tokens=(300, 900, 1700, 2500, 3300, 4200, 5200, 6400)),
     "output-length": Design(prompt_tokens=(900,), output_tokens=(168, 336, 672, 1344)),
     "acceptance": Design(
         texts=("repeated", "prose", "code", "question"), prompt_tokens=(900,), excerpts=3, repeats=2

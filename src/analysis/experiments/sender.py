@@ -39,6 +39,7 @@ class Sender:
         self._watch = watch
         self._log = log
         self._prompts: dict[str, Prompt] = {}
+        self._warm: set[str] = set()
         self._failed = 0
 
     def send(self, planned: Planned) -> Iterator[Sample]:
@@ -50,8 +51,8 @@ class Sender:
             yield _sample(planned, {"sent_utc": datetime.now(UTC), "flags": ("beyond limit",)})
             return
         try:
-            new = prompt_name(planned) not in self._prompts
             prompt = self._prompt(planned)
+            new = prompt.name not in self._warm
             spoils = planned.experiment == "two-point" and not planned.cold
             if new or (spoils and not self._client.holds(prompt)):
                 yield self._measured(
@@ -60,6 +61,7 @@ class Sender:
                     ),
                     prompt,
                 )
+                self._warm.add(prompt.name)
             yield self._measured(planned, prompt)
             self._failed = 0
         except ServerGoneError as error:
@@ -142,6 +144,11 @@ class Sender:
     def _steps(self, reply: Reply) -> tuple[int | None, StepsSource | None]:
         if not reply.output_tokens:
             return None, None
+        if reply.steps is not None:
+            if reply.steps > decoded_tokens(reply.output_tokens):
+                found = f"{reply.steps} steps for {reply.output_tokens} output tokens"
+                raise RequestError(f"counts that cannot be: {found}")
+            return reply.steps, reply.accepted_source
         if reply.accepted_tokens is not None:
             try:
                 steps = steps_from_accepted(reply.output_tokens, reply.accepted_tokens)
@@ -154,8 +161,12 @@ class Sender:
 
 
 def _counted_steps(reply: Reply, before: Counters | None, after: Counters | None) -> int | None:
-    """Decode forwards by the server's own counter, where prefill surely was one of them."""
-    if before is None or after is None or before.decodes is None or after.decodes is None:
+    """Decode steps by the server's own counter; of forwards, where prefill surely was one."""
+    if before is None or after is None:
+        return None
+    if before.steps is not None and after.steps is not None:
+        return after.steps - before.steps
+    if before.decodes is None or after.decodes is None:
         return None
     if reply.prompt_tokens is None or reply.cached_tokens is None:
         return None

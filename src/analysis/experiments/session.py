@@ -147,8 +147,10 @@ def measure_for_notebook(server: str, experiment: ExperimentName) -> Path:
     The output length is judged beside a context sweep, so it brings one along. Raises
     ``InputError`` for a server on another machine: a notebook cannot ask.
     """
-    names = {"output-length": ("context-sweep", "output-length")}.get(experiment, (experiment,))
-    request = Request(server, {name: designs.DEFAULTS[name] for name in names})
+    chosen = {experiment: designs.DEFAULTS[experiment]}
+    if experiment == "output-length":
+        chosen["context-sweep"] = designs.DEFAULTS["context-sweep"]
+    request = Request(server, chosen)
     allow(request, yes=False)
     outcome = measure(request, paths.MEASURED / new_name(request))
     if outcome.stopped:

@@ -141,7 +141,7 @@ class Findings:
     def against_plain(self) -> "Findings | Missing":
         """All of them, if speculation can be set against published plain decoding."""
         result = self.reconciliation
-        if not isinstance(self.own_plain, Missing) and not self.case.plain:
+        if self.case.runs and not self.case.plain:
             return Missing("")
         if isinstance(result, Missing):
             return result

@@ -95,15 +95,25 @@ def _distinct(first: OwnBreakEven, last: OwnBreakEven) -> tuple[OwnBreakEven, ..
 
 
 def find(case: Case) -> OwnPlain | Missing:
-    """Set the measured speculating cells of a case beside its measured plain ones."""
+    """Set the measured speculating cells of a case beside its measured plain ones.
+
+    Silent for a case without runs, which has published plain decoding at most.
+    """
     rows = [row for row in case.sweep if row.step_kind == "measured"]
     plain = [row for row in rows if row.commit_kind == "exact"]
     speculating = [r for r in rows if r.commit_kind != "exact" and r.commit_length is not None]
     found = [_beside(row, plain) for row in speculating]
     points = tuple(point for point in found if point is not None)
-    if not points:
+    if points:
+        return OwnPlain(points)
+    if not case.runs:
         return Missing("")
-    return OwnPlain(points)
+    if not speculating:
+        return Missing("No sweep of this server with speculation and timed steps was measured.")
+    return Missing(
+        "No plain decoding of this server was measured at these contexts, so whether speculation "
+        "pays here is not known."
+    )
 
 
 def _beside(row: SweepRow, plain: list[SweepRow]) -> OwnBreakEven | None:

@@ -283,9 +283,9 @@ def committed_cases() -> list[str]:
 
 
 def load_case(name_or_path: str) -> Case:
-    """A case by its name in ``data/cases``, or by the path of its folder."""
-    folder = paths.CASES / name_or_path
-    if "/" in name_or_path or not (folder / "case.toml").exists():
+    """A case by its name in ``data/cases`` or a path from there, or by the path of its folder."""
+    folder = (paths.CASES / name_or_path).resolve()
+    if not (folder / "case.toml").exists():
         folder = Path(name_or_path).resolve()
     if not (folder / "case.toml").is_file():
         expected = f"one of {', '.join(committed_cases())}, or a folder with a case.toml"

@@ -88,10 +88,10 @@ class FaultServer:
         server = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:  # noqa: N802
+            def do_GET(self) -> None:
                 self._send({})
 
-            def do_POST(self) -> None:  # noqa: N802
+            def do_POST(self) -> None:
                 self._send(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
 
             def _send(self, body: dict[str, Any]) -> None:
@@ -144,7 +144,6 @@ def last_event(output_tokens: int, **timings: Any) -> dict[str, Any]:
 
 
 TOKEN = {"content": " a", "tokens": [1], "stop": False}
-ALL_TOKENS = (TOKEN,) * 3
 DESCRIBED = says({"generation_settings": {"speculative.types": "ngram-simple"}})
 """What llama.cpp answers to the one token that is asked for while connecting."""
 

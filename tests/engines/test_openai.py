@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from analysis.engines.client import Prompt
 from analysis.engines.embedded import MODEL, Embedded
 from analysis.engines.http import Http, TextTooShortError
 from analysis.engines.openai import OpenAi
@@ -66,8 +67,7 @@ def test_the_end_of_the_text_does_not_end_the_reply(openai: OpenAi) -> None:
     body = {"model": openai.model, "prompt": content, "max_tokens": 24, "temperature": 0}
     (choice,) = openai.http.post("/v1/completions", body)["choices"]
     assert choice["finish_reason"] == "stop"
-    prompt = openai.prompt("ends", content, openai._count(content))
-    assert prompt.content == content
+    prompt = Prompt("ends", content, openai._count(content))
     assert openai.ask(prompt, 24, cold=False).output_tokens == 24
 
 

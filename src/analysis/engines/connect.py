@@ -40,14 +40,13 @@ def _client(http: Http) -> Client:
     props = _json(http, "/props")
     if fields.group(props, "default_generation_settings"):
         return LlamaCpp(http, props)
-    models = _json(http, "/v1/models").get("data")
-    first = models[0] if isinstance(models, list) and models else None
-    if not isinstance(first, dict) or not first.get("id"):
+    models = fields.objects(_json(http, "/v1/models"), "data")
+    if not models or not models[0].get("id"):
         raise InputError(f"--server {http.url}", "no list of models at /v1/models", EXPECTED)
     version = _json(http, "/version").get("version")
-    if first.get("owned_by") == "vllm" and version:
-        return Vllm(http, first, str(version))
-    return OpenAi(http, first)
+    if models[0].get("owned_by") == "vllm" and version:
+        return Vllm(http, models[0], str(version))
+    return OpenAi(http, models[0])
 
 
 def _json(http: Http, path: str) -> dict[str, Any]:

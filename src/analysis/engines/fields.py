@@ -38,3 +38,14 @@ def group(content: Mapping[str, Any], name: str) -> dict[str, Any]:
     """A JSON object within another; empty where there is none."""
     value = content.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def items(content: Mapping[str, Any], name: str) -> list[Any]:
+    """A JSON list; empty where there is none."""
+    value = content.get(name)
+    return value if isinstance(value, list) else []
+
+
+def objects(content: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """The JSON objects of a list; empty where there is none."""
+    return [item for item in items(content, name) if isinstance(item, dict)]

@@ -200,4 +200,4 @@ def _reason(detail: Any) -> str:
 def _words(text: str, most: int) -> str:
     """The start of what a server said, in one line; a key that it repeats is left out."""
     key = _key()
-    return " ".join((text.replace(key, "[key]") if key else text).split())[:most]
+    return " ".join((text.replace(key, "[key]") if key else text).split())[:most].rstrip()

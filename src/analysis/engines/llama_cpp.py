@@ -40,9 +40,9 @@ class LlamaCpp:
 
     def prompt(self, name: str, text: str, tokens: int) -> Prompt:
         """The first ``tokens`` tokens of ``text``, by the server's tokenizer."""
-        found = self._http.post("/tokenize", {"content": text}).get("tokens")
-        if not isinstance(found, list) or len(found) < tokens:
-            raise TextTooShortError(f"only {len(found or [])} tokens of text, {tokens} wanted")
+        found = fields.items(self._http.post("/tokenize", {"content": text}), "tokens")
+        if len(found) < tokens:
+            raise TextTooShortError(f"only {len(found)} tokens of text, {tokens} wanted")
         return Prompt(name, found[:tokens], tokens)
 
     def ask(self, prompt: Prompt, output_tokens: int, cold: bool) -> Reply:

@@ -62,7 +62,7 @@ class OpenAi:
         usage: dict[str, Any] = {}
         finished = False
         for came, event in self.http.events("/v1/completions", body):
-            for choice in _choices(event):
+            for choice in fields.objects(event, "choices"):
                 if choice.get("text") or choice.get("token_ids"):
                     clock.token(came)
                 finished = finished or choice.get("finish_reason") is not None
@@ -124,10 +124,3 @@ class OpenAi:
         if counted is None:
             raise RequestError("a reply without usage: how long the prompt was is not known")
         return counted
-
-
-def _choices(event: dict[str, Any]) -> list[dict[str, Any]]:
-    found = event.get("choices")
-    if not isinstance(found, list):
-        return []
-    return [choice for choice in found if isinstance(choice, dict)]

@@ -51,9 +51,9 @@ class Vllm(OpenAi):
     def prompt(self, name: str, text: str, tokens: int) -> Prompt:
         """The first ``tokens`` tokens of ``text``, by the server's tokenizer."""
         body = {"model": self.model, "prompt": text, "add_special_tokens": False}
-        found = self.http.post("/tokenize", body).get("tokens")
-        if not isinstance(found, list) or len(found) < tokens:
-            raise TextTooShortError(f"only {len(found or [])} tokens of text, {tokens} wanted")
+        found = fields.items(self.http.post("/tokenize", body), "tokens")
+        if len(found) < tokens:
+            raise TextTooShortError(f"only {len(found)} tokens of text, {tokens} wanted")
         return Prompt(name, found[:tokens], tokens)
 
     def ask(self, prompt: Prompt, output_tokens: int, cold: bool) -> Reply:
@@ -117,9 +117,9 @@ class Vllm(OpenAi):
         until = time.monotonic() + SETTLES_S
         while True:
             after = self.counters()
-            if before is None or after is None or after.finished != before.finished:
+            if before is None or before.finished is None or after is None:
                 return after
-            if time.monotonic() > until:
+            if after.finished != before.finished or time.monotonic() > until:
                 return after
             time.sleep(0.02)
 

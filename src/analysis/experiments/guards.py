@@ -63,10 +63,10 @@ def _cold(planned: Planned, reply: Reply) -> bool:
 
 
 def _others(reply: Reply, before: Counters | None, after: Counters | None) -> bool:
-    """Whether the server had another request, before this one or meanwhile."""
+    """Whether the server had another request, before this one, meanwhile or after it."""
     if before is None or after is None:
         return False
-    if before.running:
+    if before.running or after.running:
         return True
     if before.generated_tokens is None or after.generated_tokens is None:
         return False

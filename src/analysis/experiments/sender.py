@@ -161,18 +161,25 @@ class Sender:
 
 
 def _counted_steps(reply: Reply, before: Counters | None, after: Counters | None) -> int | None:
-    """Decode steps by the server's own counter; of forwards, where prefill surely was one."""
+    """Decode steps by the server's own counter; of forwards, where prefill surely was one.
+
+    ``None`` where there is none, or where it did not go on as counters do.
+    """
     if before is None or after is None:
         return None
     if before.steps is not None and after.steps is not None:
-        return after.steps - before.steps
-    if before.decodes is None or after.decodes is None:
+        counted = after.steps - before.steps
+    elif before.decodes is not None and after.decodes is not None and _one_prefill(reply):
+        counted = after.decodes - before.decodes - 1
+    else:
         return None
+    return counted if counted >= 0 else None
+
+
+def _one_prefill(reply: Reply) -> bool:
     if reply.prompt_tokens is None or reply.cached_tokens is None:
-        return None
-    if reply.prompt_tokens - reply.cached_tokens > ONE_BATCH:
-        return None
-    return after.decodes - before.decodes - 1
+        return False
+    return reply.prompt_tokens - reply.cached_tokens <= ONE_BATCH
 
 
 def _excerpt(name: str, excerpt: int, characters: int) -> str:

@@ -5,6 +5,7 @@ Where the prebuilt extension (``xllamacpp``) is not installed, or a program is n
 """
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -39,7 +40,8 @@ class Settings:
     """How the embedded server is started.
 
     ``match_tokens`` is the length of the n-gram that is looked up, ``draft_tokens`` how many
-    tokens that followed it are drafted: a block verifies one more.
+    tokens that followed it are drafted: a block verifies one more. One core is left to the client:
+    with a thread on every core, whatever else runs makes all threads wait for one.
     """
 
     speculation: Speculation = "ngram-simple"
@@ -47,6 +49,7 @@ class Settings:
     draft_tokens: int = 7
     slots: int = 8
     context_tokens: int = CONTEXT_LIMIT
+    threads: int = max(1, (os.cpu_count() or 1) - 1)
     program: Path | None = None
 
 
@@ -151,6 +154,7 @@ def _extension(settings: Settings, port: int) -> list[str]:
         "model": MODEL,
         "slots": settings.slots,
         "context_tokens": settings.context_tokens,
+        "threads": settings.threads,
         "port": port,
         "speculation": settings.speculation,
         "match_tokens": settings.match_tokens,
@@ -173,6 +177,8 @@ def _flags(settings: Settings) -> list[str]:
         str(settings.slots),
         "--ctx-size",
         str(settings.slots * settings.context_tokens),
+        "--threads",
+        str(settings.threads),
     ]
     if settings.speculation == "ngram-simple":
         flags += [

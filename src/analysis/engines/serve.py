@@ -32,6 +32,8 @@ def _server(options: dict[str, Any]) -> Any:
     params.model.path = options["model"]
     params.n_parallel = options["slots"]
     params.n_ctx = options["slots"] * options["context_tokens"]
+    params.cpuparams.n_threads = options["threads"]
+    params.cpuparams_batch.n_threads = options["threads"]
     params.hostnames = ["127.0.0.1"]
     params.port = options["port"]
     params.endpoint_metrics = True

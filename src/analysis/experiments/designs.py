@@ -45,9 +45,9 @@ class Design(Record):
 
 DEFAULTS: Mapping[ExperimentName, Design] = {
     "two-point": Design(
-        prompt_tokens=(900, 2000, 3300), output_tokens=(168, 336, 504), repeats=2, paired=True
+        prompt_tokens=(900, 3300), output_tokens=(168, 252, 336), repeats=2, paired=True
     ),
-    "context-sweep": Design(prompt_tokens=(300, 900, 1700, 2500, 3300, 4200, 5200, 6400)),
+    "context-sweep": Design(prompt_tokens=(300, 900, 1700, 2500, 3300, 4500, 6000)),
     "output-length": Design(prompt_tokens=(900,), output_tokens=(168, 336, 672, 1344)),
     "acceptance": Design(
         texts=("repeated", "prose", "code", "question"), prompt_tokens=(900,), excerpts=3, repeats=2

@@ -12,12 +12,17 @@ import pytest
 from pydantic import BaseModel
 
 from analysis.paths import DATA
-from analysis.records import tables
+from analysis.records import run, tables
 from analysis.records.case import CaseFacts
 from analysis.records.hardware import Gpu
 
 CASE = "cases/<case>/case.toml"
 MODELS = "models/*.json"
+TEXTS = "texts/*"
+MANIFEST = "runs/<run>/manifest.json"
+PLAN = "runs/<run>/plan.jsonl"
+REQUESTS = "runs/<run>/requests.jsonl"
+SERVER_LOG = "runs/<run>/server.log"
 RECORDS: dict[str, type[BaseModel]] = {
     "cases/<case>/sweep.csv": tables.SweepRow,
     "cases/<case>/two_point.csv": tables.TwoPointRow,
@@ -71,7 +76,7 @@ def documented(section: str, *first_title: str) -> dict[str, list[str]]:
 
 def section_of(file: str) -> str:
     """The one section that a file belongs to."""
-    known = [title for title in SECTIONS if fnmatchcase(file, title.replace("<case>", "*"))]
+    known = [title for title in SECTIONS if fnmatchcase(file, re.sub("<.+?>", "*", title))]
     assert len(known) == 1, f"data/README.md has {len(known)} sections for {file}, expected one"
     return known[0]
 
@@ -107,7 +112,7 @@ def read(file: str) -> list[dict[str, str]]:
 
 SECTIONS = sections((DATA / "README.md").read_text(encoding="utf-8"))
 TABLES = under_data("*.csv")
-CONFIGS = under_data("*.json")
+CONFIGS = [file for file in under_data("*.json") if fnmatchcase(file, MODELS)]
 
 
 def test_every_file_has_its_checksum_and_every_checksum_its_file() -> None:
@@ -125,7 +130,7 @@ def test_every_file_has_its_checksum_and_every_checksum_its_file() -> None:
 
 def test_every_file_has_a_section_and_every_section_a_file() -> None:
     used = {section_of(file) for file in under_data()}
-    assert used == {CASE, MODELS, *RECORDS}
+    assert used == {CASE, MODELS, TEXTS, MANIFEST, PLAN, REQUESTS, SERVER_LOG, *RECORDS}
     assert set(SECTIONS) - used == {"Licences and terms", "Checksums"}
 
 
@@ -166,6 +171,13 @@ def test_every_field_of_a_case_is_documented() -> None:
     assert never == {name for name, required in fields.items() if required} - optional_table
 
 
+def test_every_field_of_a_run_is_documented() -> None:
+    plan, sample = set(run.Planned.model_fields), set(run.Sample.model_fields)
+    assert set(documented(MANIFEST, "field")) == set(case_fields(run.Manifest))
+    assert set(documented(PLAN, "field")) == plan
+    assert set(documented(REQUESTS, "field")) == sample - plan
+
+
 @pytest.mark.parametrize("file", CONFIGS)
 def test_every_key_of_a_model_is_documented(file: str) -> None:
     content = json.loads((DATA / file).read_text(encoding="utf-8"))
@@ -185,7 +197,7 @@ def test_no_documented_key_of_a_model_is_left_without_a_model() -> None:
         assert documented(MODELS, f"key of `{part}`").keys() == used
 
 
-@pytest.mark.parametrize("section", [CASE, MODELS, *RECORDS])
+@pytest.mark.parametrize("section", [CASE, MODELS, MANIFEST, PLAN, REQUESTS, *RECORDS])
 def test_a_dictionary_row_leaves_only_the_unit_blank(section: str) -> None:
     text = SECTIONS[section]
     for cells in rows(text, ("column", "field", "key", "key of `facts`")):

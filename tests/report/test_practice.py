@@ -15,6 +15,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from analysis import paths
 from analysis.errors import InputError
+from analysis.records.case import committed_cases, load_case
 from analysis.report import execute, runner
 from analysis.report.parameters import SECRET, check, declared, parse
 
@@ -270,7 +271,10 @@ def test_only_typed_literals_stand_in_a_parameters_cell(source: str, expected: s
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_parameters_of_every_committed_notebook_are_typed_literals(path: Path) -> None:
     found = declared(json.loads(path.read_text()), path.stem)
-    assert found["case"] == ("str", paths.FIRST_CASE)
+    kind, case = found["case"]
+    assert kind == "str"
+    assert case in committed_cases()
+    assert ("server" in found) == bool(load_case(case).runs)
     assert not [name for name in found if SECRET.search(name)]
 
 

@@ -5,8 +5,10 @@ commits exactly one token that was not drafted: ``steps = n - 1 - accepted``. Th
 steps draft nothing too (n-gram and suffix drafters), where the number of *drafted* steps does not.
 llama.cpp ``tools/server/server-context.cpp`` (timings), vLLM ``v1/spec_decode/metrics.py``.
 
-A reply that is cut at its maximum can lose drafts that were counted as accepted, so the count can
-be one step too low. The bias shrinks with length: see ``FEW_STEPS``.
+A reply that is cut at its maximum can lose drafts that were counted as accepted; each lost one
+makes the count a step too low, at most as many as a step drafts. llama.cpp drafts no further than
+the maximum and is exact; vLLM 0.32 counted 21 for 28 steps in one short reply, so its client asks
+for a count that is not cut. The bias shrinks with length: see ``FEW_STEPS``.
 """
 
 FEW_STEPS = 20

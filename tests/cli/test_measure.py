@@ -25,7 +25,7 @@ def test_a_dry_run_says_what_would_be_sent_and_writes_nothing(
         *("--prompts", "100,200", "--outputs", "50", "--repeats", "3"),
     )
     assert (ended.code, ended.out) == (0, "")
-    assert "6 requests and 2 warm-ups: up to 300 prompt tokens and 332 output" in ended.err
+    assert "6 requests and 2 warm-ups: 300 prompt tokens and 332 output" in ended.err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -56,7 +56,7 @@ def test_another_machine_asks_for_yes(analysis: Analysis) -> None:
         (("two-point", "--outputs", "64"), "output_tokens: found one output length (64)"),
         (("acceptance", "--texts", "sonnets"), "text: found 'sonnets'; expected the path of a"),
         (("two-point", "--server", "localhost"), "--server: found 'localhost'; expected http://"),
-        (("two-point", "--server", "http://me:pw@localhost:1"), "credentials in the address"),
+        (("two-point", "--server", "http://me:pw@localhost:1"), "more than an address (a user,"),
         (("two-point", "--server-log", "no/such.log"), "such.log"),
         (("--resume", "no/such/run"), "run: found 'no/such/run'; expected a folder with a"),
         (("two-point", "--llama-server", "no/such/program"), "a program that can be run"),
@@ -69,7 +69,7 @@ def test_what_cannot_be_measured_is_refused_in_one_line(
     ended = analysis("measure", *arguments, *out)
     assert (ended.code, ended.out) == (2, "")
     assert found in ended.err.splitlines()[-1]
-    assert "pw" not in re.sub(r"http\S+", "", ended.err)
+    assert "pw@" not in ended.err
     assert not (tmp_path / "run").exists()
 
 

@@ -1,7 +1,5 @@
 """What the project measured itself: the runs of the case ``smollm2-llamacpp``."""
 
-import json
-
 import pytest
 
 from analysis import paths
@@ -51,7 +49,7 @@ def test_the_speculating_run_has_all_experiments(speculating: Run) -> None:
 def test_the_step_by_two_point_by_the_engine_and_by_the_client_agree_within_5_percent() -> None:
     found = measured_two_point.find(load_case(CASE))
     assert not isinstance(found, Missing)
-    assert found.quiet, "no prompt without a mark: nothing would be compared"
+    assert len(found.compared) == len(found.points) >= 2
     assert found.worst_pct is not None
     assert found.worst_pct < 5
 
@@ -108,12 +106,10 @@ def test_a_plain_step_commits_one_token(plain: Run) -> None:
     assert {s.commit_length for s in used(plain)} == {1.0}
 
 
-def test_neither_an_address_nor_a_folder_of_the_measuring_machine_is_kept() -> None:
+def test_no_folder_of_the_measuring_machine_is_kept() -> None:
     for name in committed_runs():
         for path in (paths.RUNS / name).iterdir():
             text = path.read_text()
             assert "/root" not in text, path.name
             assert "/home" not in text, path.name
             assert "site-packages" not in text, path.name
-        manifest = json.loads((paths.RUNS / name / "manifest.json").read_text())
-        assert "url" not in str(manifest).lower()

@@ -83,6 +83,8 @@ FAULTS: dict[str, tuple[Answer, str]] = {
         f"counts that cannot be: 40 accepted drafts in {OUTPUT_TOKENS} output tokens",
     ),
 }
+IMPOSSIBLE = {"more accepted than decoded", "all accepted"}
+REFUSED_FOR_GOOD = {"400", "404"}
 
 
 def request_to(url: str, **changes: Any) -> Request:
@@ -104,10 +106,19 @@ def measured(outcome: Outcome) -> list[Sample]:
 def test_one_failure_is_kept_with_its_reason_and_the_rest_too(fault: str, tmp_path: Path) -> None:
     answer, reason = FAULTS[fault]
     outcome = session(tmp_path / "run", [WARM_UP, GOOD, answer, GOOD])
-    first, failed, last = measured(outcome)
-    assert (failed.flags, failed.error) == (("error",), reason)
-    assert (failed.output_tokens, failed.steps, failed.request_s) == (None, None, None)
-    for good in (first, last):
+    first, failed, last, *again = measured(outcome)
+    assert failed.error == reason
+    assert "error" in failed.flags
+    assert failed.steps is None
+    if fault in IMPOSSIBLE:  # what the server said is kept, however wrong
+        assert failed.output_tokens == OUTPUT_TOKENS
+        assert failed.request_s is not None
+    else:
+        assert (failed.output_tokens, failed.request_s) == (None, None)
+    lasting = fault in IMPOSSIBLE or fault in REFUSED_FOR_GOOD
+    assert ("refused" in failed.flags) == lasting
+    assert [s.number for s in again] == ([] if lasting else [failed.number]), "sent once more"
+    for good in (first, last, *again):
         assert good.error == ""
         assert (good.output_tokens, good.steps) == (OUTPUT_TOKENS, OUTPUT_TOKENS - 1 - ACCEPTED)
     assert outcome.stopped == ""
@@ -121,6 +132,7 @@ def test_a_warm_up_that_fails_is_made_up_for(tmp_path: Path) -> None:
         (1, True, ""),
         (1, False, ""),
         (2, False, ""),
+        (0, False, ""),
     ]
 
 
@@ -144,7 +156,29 @@ def test_failures_that_are_not_in_a_row_do_not_stop(tmp_path: Path) -> None:
     completions = [WARM_UP, bad, bad, GOOD, bad, bad, GOOD]
     outcome = session(tmp_path / "run", completions, repeats=6)
     assert outcome.stopped == ""
-    assert [s.error != "" for s in measured(outcome)] == [True, True, False, True, True, False]
+    first_round = measured(outcome)[:6]
+    assert [s.error != "" for s in first_round] == [True, True, False, True, True, False]
+    assert outcome.run.ended
+    assert outcome.run.left() == [], "sent once more, each was answered"
+
+
+def test_what_fails_twice_is_left_to_be_resumed(tmp_path: Path) -> None:
+    bad = says({}, 500)
+    completions = [WARM_UP, GOOD, bad, GOOD, bad]
+    outcome = session(tmp_path / "run", completions)
+    assert outcome.stopped == "1 requests failed twice"
+    assert not outcome.run.ended
+    assert [p.number for p in outcome.run.left()] == [1]
+
+
+def test_what_a_server_refuses_for_good_does_not_stop_a_session(tmp_path: Path) -> None:
+    refused = says({"error": {"message": "context too long"}}, 400)
+    completions = [WARM_UP, *[refused] * (IN_A_ROW + 1), GOOD]
+    outcome = session(tmp_path / "run", completions, repeats=6)
+    assert outcome.stopped == ""
+    assert outcome.run.ended
+    flags = [s.flags for s in measured(outcome)]
+    assert flags == [("error", "refused")] * (IN_A_ROW + 1) + [(), ()]
 
 
 def test_a_server_that_goes_leaves_a_run_that_can_be_resumed(tmp_path: Path) -> None:
@@ -212,8 +246,8 @@ def test_any_openai_server_that_fails_is_kept_with_its_reason(fault: str, tmp_pa
     }
     with FaultServer(pages) as server:
         outcome = measure(request_to(server.url), tmp_path / "run")
-    first, failed, last = measured(outcome)
-    assert (failed.flags, failed.error) == (("error",), reason)
+    first, failed, last = measured(outcome)[:3]
+    assert failed.error == reason
     assert [s.output_tokens for s in (first, last)] == [OUTPUT_TOKENS] * 2
     assert [(s.steps, s.commit_length) for s in (first, last)] == [(None, None)] * 2
 

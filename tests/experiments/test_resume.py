@@ -39,7 +39,7 @@ def test_a_killed_server_leaves_a_run_that_resume_completes(start: Start, tmp_pa
     out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2
     assert "the server is gone" in err.splitlines()[-1]
-    assert f"analysis measure --resume {folder.parent.name}/run" in err.splitlines()[-1]
+    assert f"analysis measure --resume {folder}` goes on" in err.splitlines()[-1]
     assert out.startswith("experiment")
     before = (folder / REQUESTS).read_bytes()
     assert not Run(folder).ended

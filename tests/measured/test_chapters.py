@@ -97,13 +97,14 @@ def test_a_server_that_is_given_is_measured_with_the_experiment_of_the_chapter(
     session = pytest.importorskip("analysis.experiments.session")
     asked = []
 
-    def measure(server: str, experiment: str) -> Path:
-        asked.append((server, experiment))
+    def measure(server: str, experiment: str, prompts: str, repeats: int) -> Path:
+        asked.append((server, experiment, prompts, repeats))
         return write_run("just-now")
 
     monkeypatch.setattr(session, "measure_for_notebook", measure)
-    chapter = Chapter("07-measure-context-sweep", case="x", server="http://127.0.0.1:8080")
-    assert asked == [("http://127.0.0.1:8080", "context-sweep")]
+    url = "http://127.0.0.1:8080"
+    chapter = Chapter("07-measure-context-sweep", case="x", server=url, prompts="9,8", repeats=2)
+    assert asked == [(url, "context-sweep", "9,8", 2)]
     assert chapter.case.name == "just-now"
     assert chapter.parameters == {"case": "just-now"}
 

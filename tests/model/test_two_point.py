@@ -70,22 +70,35 @@ def test_what_cannot_be_a_two_point_decode_is_refused(outputs, seconds, says: st
         two_point(100, outputs, seconds)
 
 
-def test_of_two_lengths_the_line_is_the_two_point_estimate() -> None:
-    two = two_point(100, (64, 192), (1.0, 3.0), seconds_sd=0.1, repeats=5)
-    line = many_point(100, (64, 192), (1.0, 3.0), seconds_sd=0.1, repeats=5)
+def test_of_two_lengths_the_slope_is_the_two_point_estimate_of_the_means() -> None:
+    outputs = (64, 64, 192, 192)
+    seconds = (0.9, 1.1, 2.95, 3.05)
+    two = two_point(100, (64, 192), (1.0, 3.0))
+    line = many_point(100, outputs, seconds)
     assert (line.token_ms, line.context_tokens) == pytest.approx((two.token_ms, 228))
-    assert line.standard_error_ms == pytest.approx(two.standard_error_ms)
+    # Pooled variance of one request's time: (0.02 + 0.005) / 2 of its two pairs.
+    assert line.standard_error_ms == pytest.approx(
+        1000 * standard_error_s(sqrt((0.02 + 0.005) / 2), 128, repeats=2)
+    )
 
 
-def test_a_middle_length_adds_no_precision_to_the_slope_and_a_wider_one_does() -> None:
-    errors = [
-        many_point(100, outputs, [0.01 * n for n in outputs], seconds_sd=0.1).standard_error_ms
-        for outputs in ((64, 192), (64, 128, 192), (64, 128, 320))
+def test_the_standard_error_of_many_is_the_scatter_of_simulated_slopes() -> None:
+    rng = np.random.default_rng(5)
+    outputs = np.repeat((64, 64, 128, 192, 192), 3)
+    found = [
+        many_point(500, outputs, 2 + 0.01 * outputs + 0.05 * rng.standard_normal(len(outputs)))
+        for _ in range(3000)
     ]
-    assert errors[0] == pytest.approx(errors[1])
-    assert errors[2] < 0.6 * errors[0]
+    errors = [f.standard_error_ms for f in found]
+    assert float(np.std([f.token_ms for f in found])) == pytest.approx(np.mean(errors), rel=0.05)
+
+
+def test_requests_without_a_spread_of_their_own_have_no_standard_error() -> None:
+    assert many_point(100, (64, 192), (1.0, 3.0)).standard_error_ms is None
 
 
 def test_longer_requests_that_did_not_take_longer_are_no_estimate() -> None:
     with pytest.raises(ValueError, match="noise hides the decode"):
         many_point(100, (64, 128, 192), (3.0, 2.0, 1.0))
+    with pytest.raises(ValueError, match="1 distinct output length"):
+        many_point(100, (64, 64), (3.0, 2.0))

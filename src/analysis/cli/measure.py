@@ -1,16 +1,22 @@
 """``analysis measure``."""
 
+import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from analysis import paths
 from analysis.cli.output import json_option, show_cells
+from analysis.engines.embedded import Settings
 from analysis.errors import InputError
-from analysis.records.run import EXPERIMENTS, Planned, Sample, load_run
+from analysis.records.run import EXPERIMENTS, Planned, Sample, is_run, load_run
+
+if TYPE_CHECKING:
+    from analysis.experiments.session import Request
 
 
 class Numbers(click.ParamType):  # type: ignore[type-arg]
@@ -22,10 +28,12 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, ...]:
         """The numbers, as they were given."""
+        from analysis.experiments.designs import lengths
+
         try:
-            return tuple(int(part) for part in str(value).split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not whole numbers with commas between them", param, ctx)
+            return lengths(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 @click.command()
@@ -42,7 +50,14 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]
 @click.option("--speculation", type=click.Choice(["ngram-simple", "none"]), default="ngram-simple")
 @click.option("--llama-server", type=click.Path(path_type=Path), help="program to embed instead")
 @click.option("--server-log", help="FILE or journal:UNIT, where only the log tells commit length")
-@click.option("--timeout", "timeout_s", type=click.FloatRange(min=1), default=300.0)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=1),
+    default=300.0,
+    show_default=True,
+    help="seconds of silence after which a request has failed",
+)
 @click.option("--max-minutes", type=click.FloatRange(min=0), help="stop after so long")
 @click.option("--resume", type=click.Path(path_type=Path), help="an unfinished run to complete")
 @click.option("--dry-run", is_flag=True, help="say what would be sent, and stop")
@@ -60,12 +75,12 @@ def measure(
 ) -> None:
     """Measure a server and write a run folder with every raw sample.
 
-    EXPERIMENT is two-point, context-sweep, output-length or acceptance, or several of them.
+    EXPERIMENTS are one or more of two-point, context-sweep, output-length and acceptance.
     A key is read from the environment variable ANALYSIS_API_KEY only.
     """
-    from analysis.engines.embedded import Settings
     from analysis.experiments import session
     from analysis.experiments.designs import checked
+    from analysis.experiments.texts import load_text
 
     settings = Settings(speculation=options["speculation"], program=options["llama_server"])
     given = {
@@ -78,8 +93,9 @@ def measure(
         )
         if options[option] is not None
     }
-    if options["texts"]:
-        given["texts"] = tuple(options["texts"].split(","))
+    texts = [load_text(name) for name in (options["texts"] or "").split(",") if name]
+    if texts:
+        given["texts"] = tuple(text.name for text in texts)
     if options["cold"]:
         given["cold"] = True
     unfinished = load_run(resume) if resume else None
@@ -90,7 +106,8 @@ def measure(
     else:
         names = _experiments(experiments)
         designs = {name: checked(name, given) for name in names}
-        request = session.Request(server, designs, options["seed"], settings)
+        own = {text.name: text for text in texts}
+        request = session.Request(server, designs, own, options["seed"], settings)
     request = session.with_limits(
         request, options["timeout_s"], options["max_minutes"], options["server_log"]
     )
@@ -102,6 +119,7 @@ def measure(
     folder = resume or out or paths.MEASURED / session.new_name(request)
     click.echo(f"run: {paths.relative(folder)}", err=True)
     planned = left if left is not None else session.plan(request)
+    go_on = _how_to_resume(folder, request)
     try:
         with _Bar(planned) as bar:
             outcome = (
@@ -110,7 +128,8 @@ def measure(
                 else session.measure(request, folder, bar.sent)
             )
     except KeyboardInterrupt:
-        click.echo(f"\n{_how_to_resume(folder)}", err=True)
+        if is_run(folder):
+            click.echo(f"\n{go_on}", err=True)
         raise
     show_cells(outcome.run, as_json)
     if not outcome.stopped:
@@ -118,9 +137,9 @@ def measure(
     done = len(outcome.run.plan) - len(outcome.run.left())
     found = f"{outcome.stopped}, after {done} of {len(outcome.run.plan)} requests"
     if outcome.as_asked:
-        click.echo(f"{found}; {_how_to_resume(folder)}", err=True)
+        click.echo(f"{found}; {go_on}", err=True)
         return
-    raise InputError("measure", found, f"an end; {_how_to_resume(folder)}")
+    raise InputError("measure", found, f"an end; {go_on}")
 
 
 class _Bar:
@@ -131,7 +150,7 @@ class _Bar:
             length=sum(_weight(p) for p in planned),
             label="measuring",
             file=sys.stderr,
-            item_show_func=str,
+            item_show_func=_shown,
         )
 
     def __enter__(self) -> "_Bar":
@@ -147,12 +166,33 @@ class _Bar:
         self._bar.update(0 if sample.warmup else _weight(planned), what)
 
 
+def _shown(item: str | None) -> str:
+    return item or ""
+
+
 def _weight(planned: Planned) -> int:
     return planned.asked_output_tokens + planned.asked_prompt_tokens // 20
 
 
-def _how_to_resume(folder: Path) -> str:
-    return f"`analysis measure --resume {paths.relative(folder)}` goes on"
+def _how_to_resume(folder: Path, request: "Request") -> str:
+    """The command that goes on, from the folder that this one was called in."""
+    settings = request.settings
+    inside = folder.resolve().is_relative_to(Path.cwd())
+    command = [
+        "analysis",
+        "measure",
+        "--resume",
+        os.path.relpath(folder) if inside else str(folder),
+    ]
+    if request.server != "embedded":
+        command += ["--server", request.server]
+    elif settings.speculation != Settings().speculation:
+        command += ["--speculation", settings.speculation]
+    if settings.program:
+        command += ["--llama-server", str(settings.program)]
+    if request.server_log:
+        command += ["--server-log", request.server_log]
+    return f"`{shlex.join(command)}` goes on"
 
 
 def _experiments(given: tuple[str, ...]) -> list[Any]:

@@ -1,6 +1,7 @@
 """Printing: JSON with nine significant digits, or aligned lines for people."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -89,8 +90,10 @@ def show_cells(run: Run, as_json: bool) -> None:
     bounds = run.manifest.bounds
     click.echo(
         f"medians of unflagged samples; quiet: others use at most {bounds.busy_cores:g} cores, and "
-        f"steps of a cell lie within {bounds.spread_pct:g} % of its median"
+        f"the greatest step of a cell exceeds the least by at most {bounds.spread_pct:g} %"
     )
+    for reason, count in Counter(s.error for s in run.samples if s.error).most_common():
+        click.echo(f"failed {count} times: {reason}")
 
 
 CELL_HEAD = (

@@ -120,7 +120,9 @@ def _start(settings: Settings, model: Path, log: Path) -> Embedded:
     if program is not None and shutil.which(program) is None:
         raise InputError("--llama-server", str(program), "a program that can be run")
     port = _free_port()
-    command = _program(program, settings, port) if program else _extension(settings, port)
+    sha256 = digest(model.read_bytes())
+    options = _program(program, settings, port) if program else _extension(settings, port)
+    command = [sys.executable, "-m", "analysis.engines.serve", json.dumps(options)]
     with log.open("w") as output:
         process = subprocess.Popen(
             command,
@@ -137,7 +139,7 @@ def _start(settings: Settings, model: Path, log: Path) -> Embedded:
         process=process,
         log=log,
         version=_version(program),
-        model_sha256=digest(model.read_bytes()),
+        model_sha256=sha256,
         flags=tuple(_flags(settings)),
         speculation=describe(settings),
     )
@@ -149,8 +151,8 @@ def _start(settings: Settings, model: Path, log: Path) -> Embedded:
     return replace(server, version=server.version or _version_in(log))
 
 
-def _extension(settings: Settings, port: int) -> list[str]:
-    options = {
+def _extension(settings: Settings, port: int) -> dict[str, object]:
+    return {
         "model": MODEL,
         "slots": settings.slots,
         "context_tokens": settings.context_tokens,
@@ -160,12 +162,12 @@ def _extension(settings: Settings, port: int) -> list[str]:
         "match_tokens": settings.match_tokens,
         "draft_tokens": settings.draft_tokens,
     }
-    return [sys.executable, "-m", "analysis.engines.serve", json.dumps(options)]
 
 
-def _program(program: Path, settings: Settings, port: int) -> list[str]:
+def _program(program: Path, settings: Settings, port: int) -> dict[str, object]:
     where = ["--host", "127.0.0.1", "--port", str(port)]
-    return [str(shutil.which(program)), "--model", MODEL, *where, *_flags(settings)]
+    path = str(Path(str(shutil.which(program))).resolve())
+    return {"program": [path, "--model", MODEL, *where, *_flags(settings)]}
 
 
 def _flags(settings: Settings) -> list[str]:
@@ -208,7 +210,7 @@ def _await_health(server: Embedded) -> None:
 
 
 def _ending(code: int, log: Path) -> str:
-    if code == -signal.SIGILL:
+    if code in (-signal.SIGILL, 128 + signal.SIGILL):
         return "a program built for another processor (illegal instruction)"
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return f"exit code {code} ({lines[-1][:160] if lines else 'nothing printed'})"

@@ -32,7 +32,11 @@ class RequestError(RuntimeError):
     """One request failed; the message says how, in one line and without any header."""
 
 
-class TextTooShortError(RequestError):
+class RefusedError(RequestError):
+    """The server will not answer this request, however often it is sent."""
+
+
+class TextTooShortError(RefusedError):
     """A text has fewer tokens than a prompt is to have."""
 
 
@@ -75,7 +79,7 @@ class Http:
         with _told_apart(self.timeout_s):
             response = self._client.post(path, json=body)
         if not response.is_success:
-            raise RequestError(refusal(response))
+            raise _refused(response)
         return _object(response.text)
 
     def events(self, path: str, body: Mapping[str, Any]) -> Iterator[tuple[float, dict[str, Any]]]:
@@ -86,7 +90,7 @@ class Http:
         ):
             if not source.response.is_success:
                 source.response.read()
-                raise RequestError(refusal(source.response))
+                raise _refused(source.response)
             for event in source.iter_sse():
                 came = time.perf_counter()
                 if event.data == "[DONE]":
@@ -107,6 +111,13 @@ def refusal(response: httpx.Response) -> str:
         return f"{text}; a valid key is read from {KEY_VARIABLE}"
     wait = response.headers.get("Retry-After")
     return f"{text}; Retry-After: {_words(wait, 30)}" if wait else text
+
+
+def _refused(response: httpx.Response) -> RequestError:
+    """Of a 4xx the request is at fault, but for those that speak of keys, time or load."""
+    status = response.status_code
+    lasting = 400 <= status < 500 and status not in (*REFUSED, 408, 425, 429)
+    return (RefusedError if lasting else RequestError)(refusal(response))
 
 
 def checked_url(url: str) -> str:

@@ -1,27 +1,38 @@
 """The embedded server's own process: llama.cpp's server, until standard input closes.
 
 Started by ``embedded``, which keeps the other end of standard input: when that process goes, by
-whatever end, the pipe closes and so does the server. Prints ``listening URL`` once.
+whatever end, the pipe closes and so does the server; a ``llama-server`` of the user's is looked
+after in the same way.
 """
 
 import json
 import os
+import signal
+import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 
 def main() -> None:
     """Serve with the options of the one argument, a JSON object."""
     options = json.loads(sys.argv[1])
+    if "program" in options:
+        program = subprocess.Popen(options["program"], stdin=subprocess.DEVNULL)
+        threading.Thread(target=_end_with_the_pipe, args=(program.kill,), daemon=True).start()
+        signal.signal(signal.SIGTERM, lambda *_: program.terminate())
+        code = program.wait()
+        sys.exit(code if code >= 0 else 128 - code)
     threading.Thread(target=_end_with_the_pipe, daemon=True).start()
-    server = _server(options)
-    print(f"listening {server.listening_address}", flush=True)
+    server = _server(options)  # serves as long as it is held
     threading.Event().wait()
+    del server
 
 
-def _end_with_the_pipe() -> None:
+def _end_with_the_pipe(last: Callable[[], None] = lambda: None) -> None:
     sys.stdin.buffer.read()
+    last()
     os._exit(0)
 
 

@@ -96,6 +96,14 @@ def checked(experiment: ExperimentName, changes: Mapping[str, object]) -> Design
     return Design.model_validate(values)
 
 
+def lengths(text: str) -> tuple[int, ...]:
+    """Whole numbers with commas between them; ``ValueError`` for anything else."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"{text!r} is not whole numbers with commas between them") from None
+
+
 def _round(design: Design, order: random.Random) -> Iterator[tuple[str, int, int, int]]:
     """Text, excerpt, prompt and output length of every request of one round."""
     prompts = [

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from analysis.records.run import Planned
 
 WARMUP_OUTPUT_TOKENS = 16
-PREFILL_TOK_PER_S = 200.0
-DECODE_TOK_PER_S = 40.0
-"""Speeds assumed for the time: those of a small model on two CPU cores, a slow server."""
+PREFILL_TOK_PER_S = 100.0
+DECODE_TOK_PER_S = 30.0
+"""Speeds assumed for the time: those of a small model on one CPU core, a slow server."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,17 @@ class Load:
     warmups: int
     prompt_tokens: int
     output_tokens: int
+    caches: bool
+
+    @property
+    def more(self) -> str:
+        """What an unknown server may have to read besides."""
+        if self.caches:
+            return ""
+        return (
+            " (each request reads its prompt again where a server does not cache it, "
+            "and a few more where it counts prompts only by usage)"
+        )
 
     @property
     def minutes(self) -> float:
@@ -30,8 +41,8 @@ class Load:
     def says(self) -> str:
         """The same in a line."""
         return (
-            f"{self.requests} requests and {self.warmups} warm-ups: up to {self.prompt_tokens:,} "
-            f"prompt tokens and {self.output_tokens:,} output tokens; about {self.minutes:.0f} "
+            f"{self.requests} requests and {self.warmups} warm-ups: {self.prompt_tokens:,} prompt "
+            f"tokens{self.more} and {self.output_tokens:,} output tokens; about {self.minutes:.0f} "
             f"min where prefill runs at {PREFILL_TOK_PER_S:.0f} tok/s and decoding at "
             f"{DECODE_TOK_PER_S:.0f}, less on a faster server"
         )
@@ -49,6 +60,7 @@ def load(planned: Sequence[Planned], slots: int | None = None) -> Load:
         prompt_tokens=once + sum(p.asked_prompt_tokens for p in resent),
         output_tokens=sum(p.asked_output_tokens for p in planned)
         + len(prompts) * WARMUP_OUTPUT_TOKENS,
+        caches=slots is not None,
     )
 
 

@@ -6,6 +6,8 @@ from analysis.records.run import Bounds, Flag, Planned, Server
 
 LENGTH_TOLERANCE = 0.02
 """A prompt may miss the asked length by this share: what is fitted is the count that came back."""
+COLD_SHARE = 0.05
+"""Of a cold prompt at most this share may come from a cache."""
 WARM_SHARE = 0.9
 """Of a warm prompt at least this share must come from the cache; caches keep whole blocks."""
 
@@ -25,12 +27,12 @@ def flags(
         (_below(reply.output_tokens, planned.asked_output_tokens), "short output"),
         (_below(planned.asked_output_tokens, reply.output_tokens), "long output"),
         (_length_missed(planned, reply), "prompt length"),
-        (planned.cold and bool(reply.cached_tokens), "cached prompt"),
+        (_cached(planned, reply), "cached prompt"),
         (_cold(planned, reply), "cold prompt"),
         (_others(reply, before, after), "other requests"),
         (seen.busy_cores is not None and seen.busy_cores > bounds.busy_cores, "host busy"),
         (seen.clock_step_ms > bounds.clock_step_ms, "clock step"),
-        (bool(server.speculates) and reply.drafted_tokens == 0, "nothing drafted"),
+        (_undrafted(planned, reply, server), "nothing drafted"),
         (steps is not None and steps < bounds.few_steps, "few steps"),
     ]
     return tuple(flag for holds, flag in found if holds)
@@ -51,6 +53,20 @@ def _length_missed(planned: Planned, reply: Reply) -> bool:
         return False
     asked = planned.asked_prompt_tokens
     return abs(reply.prompt_tokens - asked) > max(2, LENGTH_TOLERANCE * asked)
+
+
+def _undrafted(planned: Planned, reply: Reply, server: Server) -> bool:
+    """Where step time is asked for, a step of another width; of acceptance it is the result."""
+    if planned.experiment == "acceptance":
+        return False
+    return bool(server.speculates) and reply.drafted_tokens == 0
+
+
+def _cached(planned: Planned, reply: Reply) -> bool:
+    """A shared first token or block is no cached prompt."""
+    if not planned.cold or reply.cached_tokens is None:
+        return False
+    return reply.cached_tokens > COLD_SHARE * planned.asked_prompt_tokens
 
 
 def _cold(planned: Planned, reply: Reply) -> bool:

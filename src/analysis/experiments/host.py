@@ -43,8 +43,11 @@ class Watch:
     def __init__(self, server_pid: int | None, server_is_here: bool) -> None:
         self._own = [psutil.Process()]
         if server_pid is not None:
-            server = psutil.Process(server_pid)
-            self._own += [server, *server.children(recursive=True)]
+            try:
+                server = psutil.Process(server_pid)
+                self._own += [server, *server.children(recursive=True)]
+            except psutil.Error:  # it is gone already, or another user's
+                server_pid = None
         self._knows = server_pid is not None or not server_is_here
         self.start()
 

@@ -1,5 +1,6 @@
 """The server of a session: one that is there, or the embedded one, started and stopped."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from analysis.experiments import host
 from analysis.records.run import SERVER_LOG, Server
 
 EMBEDDED = "embedded"
+FOLDERS = re.compile(r"(?<![\w:/.])/(?:[^\s/'\":]+/)+")
+"""Absolute folders: what stays of a path is the name of its file."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,6 @@ def opened(server: str, settings: Settings, folder: Path, timeout_s: float) -> I
         finally:
             client.close()
         return
-    folder.parent.mkdir(parents=True, exist_ok=True)
     log = folder.parent / f".{folder.name}.{SERVER_LOG}"
     with embedded.running(settings, log) as started:
         client = connect(started.url, timeout_s)
@@ -67,7 +69,7 @@ def _embedded(server: Server, started: Embedded) -> Server:
 
 def _keep_log(log: Path, kept: Path) -> None:
     """Append the server's first and last lines: how it was set up, and its last requests."""
-    lines = log.read_text(errors="replace").splitlines()
+    lines = [FOLDERS.sub("", line) for line in log.read_text(errors="replace").splitlines()]
     excerpt = lines if len(lines) <= 80 else [*lines[:60], "...", *lines[-20:]]
     with kept.open("a") as file:
         file.write("\n".join(excerpt) + "\n")

@@ -1,17 +1,19 @@
 """Sending one planned request, and making a sample of what came back."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from analysis.engines.client import Client, Counters, Prompt, Reply
-from analysis.engines.http import RequestError, ServerGoneError, TextTooShortError
+from analysis.engines.http import RefusedError, RequestError, ServerGoneError
+from analysis.errors import InputError
 from analysis.experiments import guards
 from analysis.experiments.estimate import WARMUP_OUTPUT_TOKENS, prompt_name
 from analysis.experiments.host import Seen, Watch
-from analysis.experiments.texts import load_text
+from analysis.experiments.texts import Text
 from analysis.logs.commit import VLLM_INTERVAL, LoggedCommit, commit_from_log
-from analysis.logs.source import LogSource
+from analysis.logs.source import LogSource, Mark
 from analysis.model.decode_steps import decoded_tokens, steps_from_accepted
 from analysis.records.run import Manifest, Planned, Sample, StepsSource
 
@@ -19,6 +21,10 @@ CHARACTERS_PER_TOKEN = 10
 """More than any tokenizer packs into one on average, so that a text cut there is long enough."""
 IN_A_ROW = 3
 """So many failures in a row, and the server is taken for ill."""
+PLACES = 8
+"""Excerpts start at eighths of a text, or closer where more are asked for."""
+LATE_S = 1.0
+"""How long after its interval a line of vLLM may still be on its way."""
 ONE_BATCH = 256
 """Prompt tokens that surely were one forward, so that what is left of the count is decoding."""
 
@@ -31,11 +37,18 @@ class Sender:
     """Sends requests one at a time, each prompt warmed up before it is first measured."""
 
     def __init__(
-        self, client: Client, manifest: Manifest, watch: Watch, log: LogSource | None
+        self,
+        client: Client,
+        manifest: Manifest,
+        texts: Mapping[str, Text],
+        watch: Watch,
+        log: LogSource | None,
     ) -> None:
         self._client = client
         self._server = manifest.server
         self._bounds = manifest.bounds
+        self._experiments = manifest.experiments
+        self._texts = texts
         self._watch = watch
         self._log = log
         self._prompts: dict[str, Prompt] = {}
@@ -50,6 +63,7 @@ class Sender:
         if guards.beyond_limit(planned, self._server):
             yield _sample(planned, {"sent_utc": datetime.now(UTC), "flags": ("beyond limit",)})
             return
+        sent = datetime.now(UTC)
         try:
             prompt = self._prompt(planned)
             new = prompt.name not in self._warm
@@ -67,11 +81,10 @@ class Sender:
         except ServerGoneError as error:
             raise StoppedError(f"the server is gone: {error}") from None
         except RequestError as error:
-            self._failed += not isinstance(error, TextTooShortError)
-            yield _sample(
-                planned,
-                {"sent_utc": datetime.now(UTC), "flags": ("error",), "error": str(error)},
-            )
+            refused = isinstance(error, RefusedError)
+            self._failed += not refused
+            flags = ("error", "refused") if refused else ("error",)
+            yield _sample(planned, {"sent_utc": sent, "flags": flags, "error": str(error)})
             if self._failed >= IN_A_ROW:
                 raise StoppedError(f"{IN_A_ROW} requests in a row failed: {error}") from None
 
@@ -79,7 +92,8 @@ class Sender:
         name = prompt_name(planned)
         if name not in self._prompts:
             needed = CHARACTERS_PER_TOKEN * planned.asked_prompt_tokens
-            content = _excerpt(planned.text, planned.excerpt, needed)
+            excerpts = int(self._experiments[planned.experiment]["excerpts"])
+            content = _excerpt(self._texts[planned.text], planned.excerpt, excerpts, needed)
             self._prompts[name] = self._client.prompt(name, content, planned.asked_prompt_tokens)
         return self._prompts[name]
 
@@ -91,15 +105,26 @@ class Sender:
         reply = self._client.ask(prompt, planned.asked_output_tokens, planned.cold)
         seen = self._watch.stop()
         ended = datetime.now(UTC)
-        after = self._client.counters()
+        # From here on the reply is there, and nothing that fails may lose it.
+        after = None
+        with suppress(RequestError, ServerGoneError):
+            after = self._client.counters()
         logged = None
-        if self._log and mark is not None and reply.accepted_tokens is None and reply.output_tokens:
-            if self._server.kind == "vLLM":
-                time.sleep(VLLM_INTERVAL.total_seconds())
-            lines = self._log.since(mark)
-            zone = ended.astimezone().tzinfo or UTC
-            logged = commit_from_log(lines, sent, ended, reply.output_tokens, zone)
+        if mark is not None and reply.accepted_tokens is None:
+            with suppress(InputError):
+                logged = self._logged(mark, sent, ended, reply)
         return self._judged(planned, reply, seen, sent, before, after, logged)
+
+    def _logged(
+        self, mark: Mark, sent: datetime, ended: datetime, reply: Reply
+    ) -> LoggedCommit | None:
+        """What the log says of this request; the log is taken to be in this machine's zone."""
+        if self._log is None or not reply.output_tokens:
+            return None
+        if self._server.kind == "vLLM":
+            time.sleep(VLLM_INTERVAL.total_seconds() + LATE_S)
+        zone = ended.astimezone().tzinfo or UTC
+        return commit_from_log(self._log.since(mark), sent, ended, reply.output_tokens, zone)
 
     def _judged(
         self,
@@ -111,10 +136,16 @@ class Sender:
         after: Counters | None,
         logged: LoggedCommit | None,
     ) -> Sample:
-        steps, source = self._steps(reply)
-        if steps is None and logged is not None:
-            source = "log"
+        error = ""
+        try:
+            steps, source = self._steps(reply)
+        except ValueError as impossible:
+            steps, source, error = None, None, f"counts that cannot be: {impossible}"
+        if logged is not None:
+            steps, source = logged.steps, "log"
         found = guards.flags(planned, reply, steps, self._server, self._bounds, seen, before, after)
+        if error:
+            found = (*found, "error", "refused")
         return _sample(
             planned,
             {
@@ -127,7 +158,7 @@ class Sender:
                 "cached_tokens": reply.cached_tokens,
                 "output_tokens": reply.output_tokens,
                 "drafted_tokens": reply.drafted_tokens,
-                "accepted_tokens": reply.accepted_tokens,
+                "accepted_tokens": logged.accepted_tokens if logged else reply.accepted_tokens,
                 "steps": steps,
                 "steps_source": source,
                 "counter_steps": _counted_steps(reply, before, after),
@@ -138,6 +169,7 @@ class Sender:
                 "busy_cores": seen.busy_cores,
                 "clock_step_ms": seen.clock_step_ms,
                 "flags": found,
+                "error": error,
             },
         )
 
@@ -146,14 +178,10 @@ class Sender:
             return None, None
         if reply.steps is not None:
             if reply.steps > decoded_tokens(reply.output_tokens):
-                found = f"{reply.steps} steps for {reply.output_tokens} output tokens"
-                raise RequestError(f"counts that cannot be: {found}")
+                raise ValueError(f"{reply.steps} steps for {reply.output_tokens} output tokens")
             return reply.steps, reply.accepted_source
         if reply.accepted_tokens is not None:
-            try:
-                steps = steps_from_accepted(reply.output_tokens, reply.accepted_tokens)
-            except ValueError as error:
-                raise RequestError(f"counts that cannot be: {error}") from None
+            steps = steps_from_accepted(reply.output_tokens, reply.accepted_tokens)
             return steps, reply.accepted_source
         if self._server.speculates is False:
             return decoded_tokens(reply.output_tokens), "no drafting"
@@ -182,15 +210,14 @@ def _one_prefill(reply: Reply) -> bool:
     return reply.prompt_tokens - reply.cached_tokens <= ONE_BATCH
 
 
-def _excerpt(name: str, excerpt: int, characters: int) -> str:
+def _excerpt(text: Text, excerpt: int, excerpts: int, characters: int) -> str:
     """A piece of a text, from its start or from a later word; repeated text is long enough."""
-    text = load_text(name)
     if text.repeated:
         return text.at_least(characters + excerpt)[excerpt:]
     content = text.content
-    start = 0
+    start = len(content) * excerpt // max(PLACES, excerpts)
     if excerpt:
-        start = content.find(" ", len(content) * excerpt // 8) + 1
+        start = max(start, content.find(" ", start) + 1)
     return content[start : start + characters]
 
 

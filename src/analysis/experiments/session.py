@@ -1,12 +1,11 @@
 """A measurement session: connect, plan, send one request after the other, record each."""
 
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 from analysis import paths
 from analysis.engines.embedded import Settings
@@ -17,8 +16,9 @@ from analysis.experiments.designs import Design
 from analysis.experiments.estimate import Load, load, prompt_name
 from analysis.experiments.opening import EMBEDDED, Opened, opened
 from analysis.experiments.sender import Sender, StoppedError
-from analysis.experiments.texts import load_text
+from analysis.experiments.texts import Text, load_text
 from analysis.logs.source import LogSource, log_source
+from analysis.records.checked import Record
 from analysis.records.run import (
     FORMAT,
     Bounds,
@@ -37,10 +37,14 @@ Progress = Callable[[Planned, Sample], None]
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for. ``server`` is an address or ``embedded``."""
+    """What the user asked for. ``server`` is an address or ``embedded``.
+
+    ``texts`` are those of the user's own, by the name that the designs use.
+    """
 
     server: str
     designs: Mapping[ExperimentName, Design]
+    texts: Mapping[str, Text] = field(default_factory=dict)
     seed: int = 1
     settings: Settings = field(default_factory=Settings)
     timeout_s: float = 300.0
@@ -96,7 +100,8 @@ def measure(
     log = _log(request)
     planned = plan(request)
     settings = replace(request.settings, slots=_slots(planned))
-    texts = {text: load_text(text) for design in request.designs.values() for text in design.texts}
+    names = {name for design in request.designs.values() for name in design.texts}
+    texts = {name: request.texts.get(name) or load_text(name) for name in sorted(names)}
     with opened(request.server, settings, folder, request.timeout_s) as there:
         for name, design in request.designs.items():
             _refuse_beyond_limit(name, design, there.facts)
@@ -115,8 +120,8 @@ def measure(
             git_commit=_git_commit(),
             started_utc=datetime.now(UTC),
         )
-        writer = recorder.create(folder, manifest, planned)
-        return _send(request, there, log, writer, Run(folder), progress)
+        writer = recorder.create(folder, manifest, planned, texts)
+        return _send(request, there, texts, log, writer, progress)
 
 
 def resume(
@@ -124,38 +129,44 @@ def resume(
 ) -> Outcome:
     """Complete an unfinished run on the same server.
 
-    Raises ``InputError`` where server or machine are not those that the run began on.
+    Raises ``InputError`` for a run that has ended, or where server or machine are not those that
+    the run began on.
     """
+    recorder.refuse_ended(run)
     log = _log(request)
+    _refuse_other("machine", run, host.describe(), run.manifest.host, ("processor", "cores"))
     settings = replace(request.settings, slots=_slots(run.plan))
     with opened(request.server, settings, run.folder, request.timeout_s) as there:
-        for what, now, then in (
-            ("server", there.facts, run.manifest.server),
-            ("machine", host.describe(), run.manifest.host),
-        ):
-            if now != then:
-                field, is_now, was = _difference(now, then)
-                place = f"{paths.relative(run.folder)}, {what}"
-                raise InputError(place, f"{field} {is_now!r}", f"{was!r}, as the run began")
-        writer = recorder.reopen(run)
-        return _send(request, there, log, writer, Run(run.folder), progress)
+        _refuse_other("server", run, there.facts, run.manifest.server, tuple(Server.model_fields))
+        texts = recorder.texts_of(run)
+        return _send(request, there, texts, log, recorder.reopen(run), progress)
 
 
-def measure_for_notebook(server: str, experiment: ExperimentName) -> Path:
-    """Run one experiment with its default design, for a notebook; the folder of the run.
+def measure_for_notebook(
+    server: str, experiment: ExperimentName, prompts: str = "", repeats: int = 0
+) -> Path:
+    """Run one experiment for a notebook, by default with its own design; the folder of the run.
 
     The output length is judged beside a context sweep, so it brings one along. Raises
     ``InputError`` for a server on another machine: a notebook cannot ask.
     """
-    chosen = {experiment: designs.DEFAULTS[experiment]}
+    changes: dict[str, object] = {"repeats": repeats} if repeats else {}
+    chosen = {experiment: designs.checked(experiment, changes | _prompts(prompts))}
     if experiment == "output-length":
-        chosen["context-sweep"] = designs.DEFAULTS["context-sweep"]
+        chosen["context-sweep"] = designs.checked("context-sweep", changes)
     request = Request(server, chosen)
     allow(request, yes=False)
     outcome = measure(request, paths.MEASURED / new_name(request))
     if outcome.stopped:
         raise InputError("server", outcome.stopped, "a server that answers to the end")
     return outcome.run.folder
+
+
+def _prompts(prompts: str) -> dict[str, object]:
+    try:
+        return {"prompt_tokens": designs.lengths(prompts)} if prompts else {}
+    except ValueError as error:
+        raise InputError("parameter prompts", str(error), "such as 300,900,1700") from None
 
 
 def new_name(request: Request) -> str:
@@ -178,39 +189,45 @@ def saved_request(run: Run, server: str, settings: Settings) -> Request:
 def _send(
     request: Request,
     there: Opened,
+    texts: Mapping[str, Text],
     log: LogSource | None,
     writer: recorder.Recorder,
-    run: Run,
     progress: Progress,
 ) -> Outcome:
+    """Send what is left, and what fails once more; what fails twice is left to be resumed."""
+    run = Run(writer.folder)
     watch = host.Watch(there.pid, there.facts.where != "another machine")
-    sender = Sender(there.client, run.manifest, watch, log)
+    sender = Sender(there.client, run.manifest, texts, watch, log)
     until = None if request.max_minutes is None else monotonic() + 60 * request.max_minutes
     try:
-        for planned in run.left():
+        for planned in _twice(run):
             if until is not None and monotonic() > until:
-                writer.close()
                 over = f"--max-minutes {request.max_minutes:g} are over"
                 return Outcome(Run(run.folder), over, as_asked=True)
             for sample in sender.send(planned):
                 writer.add(sample)
                 progress(planned, sample)
+        failed = len(Run(run.folder).left())
+        if failed:
+            return Outcome(Run(run.folder), f"{failed} requests failed twice")
+        return Outcome(writer.finish())
     except StoppedError as reason:
-        writer.close()
         return Outcome(Run(run.folder), str(reason))
-    except BaseException:
+    finally:
         writer.close()
-        raise
-    return Outcome(writer.finish())
+
+
+def _twice(run: Run) -> Iterator[Planned]:
+    """What is left of a run, and then what failed of that."""
+    yield from run.left()
+    yield from Run(run.folder).left()
 
 
 def _log(request: Request) -> LogSource | None:
     """The server's log, if one was named; ``InputError`` where it cannot be read."""
     if request.server_log is None:
         return None
-    log = log_source(request.server_log)
-    log.mark()
-    return log
+    return log_source(request.server_log)
 
 
 def _slots(planned: list[Planned]) -> int:
@@ -228,11 +245,13 @@ def _refuse_beyond_limit(name: ExperimentName, design: Design, server: Server) -
         )
 
 
-def _difference(now: Server | Any, then: Server | Any) -> tuple[str, Any, Any]:
-    for name in type(now).model_fields:
-        if getattr(now, name) != getattr(then, name):
-            return name, getattr(now, name), getattr(then, name)
-    raise AssertionError("no difference")
+def _refuse_other(what: str, run: Run, now: Record, then: Record, fields: tuple[str, ...]) -> None:
+    """Raise ``InputError`` for the first field in which a server or machine is another."""
+    for name in fields:
+        is_now, was = getattr(now, name), getattr(then, name)
+        if is_now != was:
+            place = f"{paths.relative(run.folder)}, {what}"
+            raise InputError(place, f"{name} {is_now!r}", f"{was!r}, as the run began")
 
 
 def _git_commit() -> str:

@@ -100,8 +100,9 @@ class Findings:
             hollow = (
                 "" if points.measured else "; hollow points have no commit length that was read"
             )
+            goes = "falls" if last.tok_per_s < first.tok_per_s else "goes"
             return (
-                f"{first.series} falls from {first.tok_per_s:.1f} to {last.tok_per_s:.1f} tok/s "
+                f"{first.series} {goes} from {first.tok_per_s:.1f} to {last.tok_per_s:.1f} tok/s "
                 f"between {first.prompt_tokens:,} and {last.prompt_tokens:,} tokens{hollow}."
             )
         named = [context.tokens for context in result.observation.contexts]
@@ -127,7 +128,7 @@ class Findings:
         points = needed(self.sweep)
         text = (
             f"{points.n} throughputs between {min(p.tok_per_s for p in points.points):.0f} and "
-            f"{max(p.tok_per_s for p in points.points):.0f} tok/s, falling with context"
+            f"{max(p.tok_per_s for p in points.points):.0f} tok/s over context"
         )
         if isinstance(self.reconciliation, Missing):
             return f"{text}."

@@ -209,16 +209,18 @@ def _name(cell: Cell) -> str:
 
 def _lengths(group: Sequence[Cell], sweep: Series | None) -> tuple[Length, ...]:
     line: LineFit | None = sweep.medians if sweep else None
+    low, high = line.fit.x_range if line else (0.0, 0.0)
     found = []
     before: tuple[float, float] | None = None
     for cell in group:
         now = _decoded_and_steps(cell)
         context = cell.context_tokens
+        inside = line is not None and context is not None and low <= context <= high
         found.append(
             Length(
                 cell,
-                line.step.step_ms(context) if line and context is not None else None,
-                line.fit.confidence_interval(context) if line and context is not None else None,
+                line.step.step_ms(context) if line and context and inside else None,
+                line.fit.confidence_interval(context) if line and context and inside else None,
                 _commit_between(before, now),
             )
         )

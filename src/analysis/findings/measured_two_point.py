@@ -10,13 +10,13 @@ from analysis.findings.missing import Missing
 from analysis.model.decode_steps import decoded_tokens
 from analysis.model.linearity import Linearity, linearity
 from analysis.model.regression import Interval, PolynomialFit, fit_polynomial
-from analysis.model.rising_outputs import context_of_slope
+from analysis.model.two_point import context_of_slope
 from analysis.records.case import Case
 from analysis.records.cells import Cell
 from analysis.records.run import Sample
 
 AGREES_PCT = 5.0
-"""Two clocks agree where their steps differ by no more; the bound of the spread within a cell."""
+"""Two clocks agree where their steps differ by no more."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Decode:
     """Requests on one prompt that differ only in output length.
 
     Everything is a least-squares slope on output tokens over the requests without a flag, so that
-    whatever a request pays once cancels from each clock alike: see ``model.rising_outputs``.
+    whatever a request pays once cancels from each clock alike: see ``model.two_point``.
     Undefined values are ``None``.
     """
 
@@ -50,11 +50,6 @@ class Decode:
     def used(self) -> list[Sample]:
         """The requests without a flag."""
         return [sample for cell in self.cells for sample in cell.used]
-
-    @property
-    def marked(self) -> bool:
-        """Whether a cell's steps spread more than its bound."""
-        return any(cell.flags["spread"] for cell in self.cells)
 
     @property
     def flags(self) -> Counter[str]:
@@ -176,37 +171,36 @@ class TwoPoints:
         return _range([p for p in self.points if p.token_ms is not None])
 
     @property
-    def quiet(self) -> list[Decode]:
-        """Prompts with a step to compare, none of whose cells is marked."""
-        return [p for p in self.points if p.worst_gap_pct is not None and not p.marked]
+    def compared(self) -> list[Decode]:
+        """Prompts with a step by another clock to compare."""
+        return [p for p in self.points if p.worst_gap_pct is not None]
 
     @property
     def worst_pct(self) -> float | None:
-        """The largest gap between two clocks at an unmarked prompt."""
-        return max((p.worst_gap_pct or 0.0 for p in self.quiet), default=None)
+        """The largest gap between two clocks."""
+        return max((p.worst_gap_pct or 0.0 for p in self.compared), default=None)
 
     @property
     def agreement_says(self) -> str:
-        """Whether the clocks agree, at the prompts without a marked cell."""
-        if not any(p.worst_gap_pct is not None for p in self.points):
+        """How far each other clock lies from the request times.
+
+        All clocks timed the same requests, so an unsteady machine moves them alike.
+        """
+        if not self.compared:
             if any(p.commit_length is not None for p in self.points):
-                return "Neither another clock nor a time above its noise allows a comparison."
+                return "No prompt has a step by another clock, so nothing is compared."
             return "The server tells no commit length, so no step follows from a time per token."
-        if self.worst_pct is None:
-            return "Every prompt has a marked cell, so no agreement of the clocks is claimed."
-        word = "agrees with" if self.worst_pct <= AGREES_PCT else "differs from"
-        clocks = [
-            name
-            for name, known in (
-                ("the server's timings", any(p.engine_gap_pct is not None for p in self.quiet)),
-                ("the client's clock", any(p.client_gap_pct is not None for p in self.quiet)),
+        said = [
+            _agreement(clock, [gap for gap in gaps if gap is not None])
+            for clock, gaps in (
+                ("the server's timings", [p.engine_gap_pct for p in self.compared]),
+                ("the client's clock", [p.client_gap_pct for p in self.compared]),
             )
-            if known
         ]
         return (
-            f"The step from whole request times {word} that by {' and by '.join(clocks)}: at "
-            f"{len(self.quiet)} of {len(self.points)} prompts, those without a marked cell, the "
-            f"gap is at most {self.worst_pct:.2f} %."
+            f"At {len(self.compared)} of {len(self.points)} prompts the step from whole request "
+            f"times {' and '.join(text for text in said if text)}; the clocks timed the same "
+            "requests, so what slows the machine moves them alike."
         )
 
 
@@ -244,6 +238,14 @@ def _range(timed: Sequence[Decode]) -> str:
         context = "unknown" if point.context_tokens is None else f"{point.context_tokens:,.0f}"
         said.append(f"{point.token_ms:.3g} ms{between} at {context} tokens of context")
     return f"A token takes {' and '.join(said)} ({first.series}, text: {first.text})."
+
+
+def _agreement(clock: str, gaps: Sequence[float]) -> str:
+    if not gaps:
+        return ""
+    worst = max(abs(gap) for gap in gaps)
+    word = "agrees with" if worst <= AGREES_PCT else "differs from"
+    return f"{word} {clock} (by at most {worst:.2f} %)"
 
 
 def _points(

@@ -28,9 +28,12 @@ def answer(found: Findings, steps: StepTimes) -> str:
 
 def scope(case: Case, steps: StepTimes) -> str:
     """What the answer is of."""
-    host = case.runs[0].manifest.host
+    host, server = case.runs[0].manifest.host, case.runs[0].manifest.server
+    machine = f"{host.processor}, {host.cores} cores"
+    if server.where == "another machine":
+        machine = f"which one is not known; the client ran on {machine}"
     return (
-        f"One stream on one machine ({host.processor}, {host.cores} cores). Each point is the "
+        f"One stream on one machine ({machine}). Each point is the "
         f"median of the repeats of one cell that carry no flag; the line goes through "
         f"{steps.main.n} of them, and its ranges are 95 % confidence intervals by t. A commit "
         "length is that of the text named, and carries no interval here."

@@ -34,6 +34,7 @@ class StepTimes:
     occupancy_limit: float | None
     neighbour_slope_us: float | None
     wished_tokens: int
+    block_tokens: int | None = None
     far_tokens: int = 30_000
 
     @property
@@ -82,6 +83,18 @@ class StepTimes:
         if self.main.has_mean_axis:
             text += f" ({self.crossover_mean:,.0f} of mean context)"
         return text
+
+    @property
+    def block_says(self) -> str:
+        """Whether the block can hold twice as many tokens as the main series commits at most."""
+        commits = [row.commit_length for row in self.main.rows if row.commit_length]
+        most = max(commits, default=None)
+        if self.block_tokens is None or most is None or 2 * most <= self.block_tokens:
+            return ""
+        return (
+            f" Twice as good cannot be reached with this block: {most:.2f} of at most "
+            f"{self.block_tokens} tokens are committed already."
+        )
 
     @property
     def occupancy_weighed(self) -> str:
@@ -177,6 +190,7 @@ def find(case: Case) -> StepTimes | Missing:
         neighbour_slope_us=_neighbour_slope(case, series[0]),
         thread_blocks=heads_per_rank,
         occupancy_limit=ceiling,
+        block_tokens=_most_committed(case),
         wished_tokens=limits.wished_context_tokens or limits.context_tokens or longest,
     )
 
@@ -208,6 +222,12 @@ def on_gpu(found: StepTimes | Missing) -> StepTimes | Missing:
     if isinstance(found, Missing) or found.thread_blocks is not None:
         return found
     return Missing("")
+
+
+def _most_committed(case: Case) -> int | None:
+    """Most tokens that a step of a measured case can commit: all that it verifies."""
+    verified = case.facts.speculation.verified_tokens if case.facts.speculation else None
+    return verified[1] if verified and case.runs else None
 
 
 def pooled(found: StepTimes | Missing) -> StepTimes | Missing:

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from analysis.model.regression import fit_polynomial
+import numpy as np
+
+from analysis.model.regression import fit_polynomial, t_quantile
 
 
 @dataclass(frozen=True)
@@ -52,28 +54,37 @@ def two_point(
 
 
 def many_point(
-    prompt_tokens: float,
-    outputs: Sequence[float],
-    seconds: Sequence[float],
-    seconds_sd: float | None = None,
-    repeats: float = 1,
+    prompt_tokens: float, outputs: Sequence[float], seconds: Sequence[float]
 ) -> TwoPoint:
-    """The same from two or more output lengths: the slope of total time over output tokens.
+    """The same from requests of two or more output lengths: the slope of a least-squares line.
 
-    The standard error is sd / sqrt(m S), S the sum of squares of the outputs about their mean; of
-    two lengths it is ``standard_error_s``. Raises ``ValueError`` for fewer than two lengths, or
-    where longer requests did not take longer.
+    One output length and total time for each request; the standard error is that of the slope, by
+    the scatter about the line. Raises ``ValueError`` for fewer than two lengths, or where longer
+    requests did not take longer.
     """
+    context = context_of_slope(prompt_tokens, outputs)
     line = fit_polynomial(outputs, seconds)
     if line.coefficients[1] <= 0:
         raise ValueError("the longer request did not take longer: the noise hides the decode")
+    interval = line.coefficient_interval(1)
     error = None
-    if seconds_sd is not None:
-        middle = sum(outputs) / len(outputs)
-        spread = sum((tokens - middle) ** 2 for tokens in outputs)
-        error = 1000 * seconds_sd / sqrt(repeats * spread)
-    context = prompt_tokens + (min(outputs) + max(outputs)) / 2
+    if interval is not None:
+        error = 1000 * (interval[1] - interval[0]) / 2 / t_quantile(line.dof)
     return TwoPoint(1000 * line.coefficients[1], context, error)
+
+
+def context_of_slope(prompt_tokens: float, outputs: Sequence[float]) -> float:
+    """The context that such a slope speaks for: p + cov(N, N^2) / (2 var N).
+
+    Where the step is linear in context, T(N) is a quadratic whose N^2 term is b / (2 tau). The
+    least-squares slope of N^2 on N is cov(N, N^2) / var(N); with two lengths it is N1 + N2.
+    Raises ``ValueError`` with fewer than two distinct lengths.
+    """
+    n = np.asarray(outputs, dtype=float)
+    if len(np.unique(n)) < 2:
+        raise ValueError(f"{len(np.unique(n))} distinct output lengths, not at least 2")
+    centred = n - n.mean()
+    return float(prompt_tokens + (centred @ n**2) / (centred @ n) / 2)
 
 
 def standard_error_s(seconds_sd: float, extra_tokens: float, repeats: int = 1) -> float:

@@ -52,6 +52,7 @@ Flag = Literal[
     "cold prompt",
     "beyond limit",
     "error",
+    "refused",
     "other requests",
     "host busy",
     "clock step",
@@ -248,9 +249,16 @@ class Run:
         return [s for s in self.samples if s.experiment == experiment and not s.warmup]
 
     def left(self) -> list[Planned]:
-        """What was planned and has no answer yet; a request that failed is to be sent again."""
-        sent = {s.number for s in self.samples if not s.error and not s.warmup}
-        return [planned for planned in self.plan if planned.number not in sent]
+        """What has no answer yet: first what was never sent, then what failed, to be sent again.
+
+        A request that the server refused for good was answered.
+        """
+        tried = {s.number for s in self.samples if not s.warmup}
+        done = {
+            s.number for s in self.samples if not s.warmup and (not s.error or "refused" in s.flags)
+        }
+        left = [planned for planned in self.plan if planned.number not in done]
+        return sorted(left, key=lambda planned: planned.number in tried)
 
 
 def is_run(path: Path) -> bool:

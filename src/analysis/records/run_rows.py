@@ -5,12 +5,12 @@ length of ``two-point``. Cells without a value give no row, and no other experim
 """
 
 from collections.abc import Sequence
-from math import sqrt
-from statistics import variance
 
+from analysis.model.decode_steps import decoded_tokens
+from analysis.model.regression import fit_polynomial
 from analysis.model.two_point import many_point
 from analysis.records.cells import Cell, cells
-from analysis.records.run import ExperimentName, Run
+from analysis.records.run import ExperimentName, Run, Sample
 from analysis.records.tables import SweepRow, TwoPointRow
 
 NO_SPECULATION = "no speculation"
@@ -48,9 +48,7 @@ def two_point_rows(runs: Sequence[Run]) -> list[TwoPointRow]:
             if cell.request_s is not None and cell.output_tokens is not None:
                 key = cell.text, cell.asked_prompt_tokens, cell.cold
                 groups.setdefault(key, []).append(cell)
-        for group in groups.values():
-            if len({cell.output_tokens for cell in group}) >= 2:
-                rows.append(_two_point_row(run, group))
+        rows += [row for group in groups.values() if (row := _two_point_row(run, group))]
     return rows
 
 
@@ -89,41 +87,42 @@ def _series(run: Run, cell: Cell) -> str:
     return f"{method_of(run)}, {cell.text}"
 
 
-def _two_point_row(run: Run, group: list[Cell]) -> TwoPointRow:
+def _two_point_row(run: Run, group: list[Cell]) -> TwoPointRow | None:
+    """``None`` where fewer than two lengths have a value, or noise hides the decode."""
+    used = [
+        sample
+        for cell in group
+        for sample in cell.used
+        if sample.request_s and sample.output_tokens and sample.prompt_tokens
+    ]
+    outputs = [float(sample.output_tokens or 0) for sample in used]
+    if len(set(outputs)) < 2:
+        return None
+    prompt = sum(sample.prompt_tokens or 0 for sample in used) / len(used)
+    try:
+        estimate = many_point(prompt, outputs, [sample.request_s or 0.0 for sample in used])
+    except ValueError:
+        return None
     plain = run.manifest.server.speculates is False
-    outputs = [cell.output_tokens or 0.0 for cell in group]
-    estimate = many_point(
-        sum(cell.prompt_tokens or 0.0 for cell in group) / len(group),
-        outputs,
-        [cell.request_s or 0.0 for cell in group],
-        _request_sd(group),
-        min(len(cell.used) for cell in group),
-    )
     return TwoPointRow(
         series=_series(run, group[0]),
         context_tokens=estimate.context_tokens,
         tok_per_s=estimate.tok_per_s,
-        commit_length=1.0 if plain else _commit_between(group),
+        commit_length=1.0 if plain else _commit_of_slope(used),
         standard_error_ms=estimate.standard_error_ms,
         source=f"run {run.name}",
     )
 
 
-def _commit_between(group: list[Cell]) -> float | None:
-    """Tokens over steps between the shortest and the longest output: what the difference sees."""
-    ends = sorted(group, key=lambda cell: cell.output_tokens or 0.0)
-    steps = [cell.median(lambda s: None if s.steps is None else float(s.steps)) for cell in ends]
-    if steps[0] is None or steps[-1] is None or steps[-1] <= steps[0]:
+def _commit_of_slope(used: list[Sample]) -> float | None:
+    """Commit length of the tokens between the shortest and the longest output."""
+    points = [
+        (float(s.output_tokens), decoded_tokens(s.output_tokens) / s.commit_length)
+        for s in used
+        if s.output_tokens and s.commit_length
+    ]
+    if len({output for output, _ in points}) < 2:
         return None
-    tokens = (ends[-1].output_tokens or 0.0) - (ends[0].output_tokens or 0.0)
-    return max(1.0, tokens / (steps[-1] - steps[0]))
-
-
-def _request_sd(group: list[Cell]) -> float | None:
-    """Scatter of one request's total time within its cell, pooled over the cells, seconds."""
-    repeats = [[s.request_s for s in cell.used if s.request_s is not None] for cell in group]
-    known = [times for times in repeats if len(times) >= 2]
-    if not known:
-        return None
-    dof = sum(len(times) - 1 for times in known)
-    return sqrt(sum((len(times) - 1) * variance(times) for times in known) / dof)
+    line = fit_polynomial([output for output, _ in points], [steps for _, steps in points])
+    steps_per_token = line.coefficients[1]
+    return max(1.0, 1 / steps_per_token) if steps_per_token > 0 else None

@@ -4,7 +4,8 @@ Each takes a finding first. Where the case has no data for it (``Missing``), the
 why in a sentence and the later ones are silent, so a notebook needs no branches.
 
 A chapter on measurements of our own takes a ``server`` too: where one is given it is measured, or
-read if it is a run, and the chapter works on that run instead of the case's.
+read if it is a run, and the chapter works on that run instead of the case's. ``prompts`` (lengths
+with commas between) and ``repeats`` change what is measured then.
 """
 
 import json
@@ -31,12 +32,20 @@ from analysis.rounding import rounded
 class Chapter:
     """One notebook on one case, with its checked parameters."""
 
-    def __init__(self, notebook: str, case: str, server: str = "", **parameters: Any) -> None:
+    def __init__(
+        self,
+        notebook: str,
+        case: str,
+        server: str = "",
+        prompts: str = "",
+        repeats: int = 0,
+        **parameters: Any,
+    ) -> None:
         for name, value in parameters.items():
             if isinstance(value, int | float) and not value >= 0:
                 raise InputError(f"parameter {name}", repr(value), "a number that is not negative")
         self.notebook = notebook
-        self.case = _measured(notebook, server) if server else load_case(case)
+        self.case = _measured(notebook, server, prompts, repeats) if server else load_case(case)
         self.parameters: Mapping[str, Any] = {"case": self.case.name, **parameters}
         self.folder = paths.stage() or paths.BUILD / "by-hand" / self.case.name
         self._values: dict[str, Any] = {}
@@ -124,13 +133,14 @@ class Chapter:
         (self.folder / "modules.json").write_text(json.dumps(figure.modules(), indent=1) + "\n")
 
 
-def _measured(notebook: str, server: str) -> Case:
+def _measured(notebook: str, server: str, prompts: str, repeats: int) -> Case:
     """The case of a run: ``server`` itself, or what is measured on it now."""
     named = server in committed_runs()
     if not named and not is_run(Path(server)):
         from analysis.experiments.session import measure_for_notebook  # only where one is measured
 
-        server = str(measure_for_notebook(server, experiment_of(notebook)))
+        experiment = experiment_of(notebook)
+        server = str(measure_for_notebook(server, experiment, prompts, repeats))
     return case_of_run(load_run(server))
 
 

@@ -31,7 +31,8 @@ def sweep_points(found: Sweep) -> pd.DataFrame:
 def first_repeat(found: Sweep) -> pd.DataFrame:
     """For drawing: the rows of the first repeat alone, so that series do not cover each other."""
     table = sweep_points(found)
-    return table[table.repeat == table.repeat.iloc[0]] if "repeat" in table else table
+    first = found.main[0].repeat
+    return table[[point.repeat == first for point in found.points]]
 
 
 def break_even_points(found: Sweep) -> pd.DataFrame:

@@ -3,8 +3,7 @@
 import pytest
 
 from analysis.model.regression import fit_polynomial
-from analysis.model.rising_outputs import context_of_slope
-from analysis.model.two_point import two_point
+from analysis.model.two_point import context_of_slope, two_point
 
 
 def test_two_lengths_speak_for_the_context_of_the_two_point_decode() -> None:

@@ -163,7 +163,7 @@ def test_an_unknown_case_is_answered_with_those_there_are(name: str) -> None:
     with pytest.raises(InputError) as raised:
         load_case(name)
     assert (raised.value.place, raised.value.found) == ("case", repr(name))
-    assert "one of kimi-k26-sglang, kimi-k26-vllm, or a folder" in raised.value.expected
+    assert "one of kimi-k26-sglang, kimi-k26-vllm, smollm2-llamacpp, or a" in raised.value.expected
 
 
 def test_an_unknown_check_names_the_claim_and_the_checks_there_are(altered) -> None:

@@ -4,6 +4,7 @@ import ast
 import json
 import re
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import pytest
@@ -104,7 +105,7 @@ def test_no_digit_is_typed_into_a_sentence_a_caption_or_an_alt_text(notebook) ->
 
 
 def test_the_only_numbers_in_code_are_sizes_and_panels(notebook) -> None:
-    for cell in code(notebook):
+    for cell in [c for c in code(notebook) if c["id"] != "parameters"]:
         sized = {
             inner
             for node in ast.walk(ast.parse(source(cell)))
@@ -127,6 +128,6 @@ def test_the_numbers_in_its_prose_are_in_the_committed_values(path: Path) -> Non
     for cell in code(json.loads(path.read_text())):
         for node in ast.walk(ast.parse(source(cell))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                fields |= {m[1] for m in re.finditer(r"\{([^{}:]+)(:[^{}]*)?\}", node.value)}
+                fields |= {field for _, field, _, _ in Formatter().parse(node.value) if field}
     assert fields
     assert set().union(*kept) == fields, "a sentence that no committed case says, or a stray value"

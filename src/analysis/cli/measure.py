@@ -75,7 +75,7 @@ def measure(
 ) -> None:
     """Measure a server and write a run folder with every raw sample.
 
-    EXPERIMENTS are one or more of two-point, context-sweep, output-length and acceptance.
+    EXPERIMENT... is one or more of two-point, context-sweep, output-length and acceptance.
     A key is read from the environment variable ANALYSIS_API_KEY only.
     """
     from analysis.experiments import session

@@ -17,6 +17,9 @@ FILLER = "repeated"
 PROSE = "prose"
 """The texts whose commit lengths are set against each other; see ``data/texts``."""
 
+UNDECIDED_PCT = 5.0
+"""A gain closer to break-even is not judged: repeats of a step lie that far apart."""
+
 
 @dataclass(frozen=True)
 class TextResult:
@@ -80,8 +83,12 @@ class TextResult:
 
     @property
     def pays(self) -> str | None:
-        """Whether speculation is faster on this text."""
-        return None if self.gain is None else "pays" if self.gain > 1 else "does not pay"
+        """Whether speculation is faster on this text; undecided close to break-even."""
+        if self.gain is None:
+            return None
+        if abs(100 * (self.gain - 1)) <= UNDECIDED_PCT:
+            return "undecided"
+        return "pays" if self.gain > 1 else "does not pay"
 
 
 @dataclass(frozen=True)
@@ -156,8 +163,15 @@ class Acceptance:
                 "pays is not known."
             )
         paying = [t.text for t in judged if t.pays == "pays"]
+        close = [t.text for t in judged if t.pays == "undecided"]
         named = f" ({', '.join(paying)})" if paying else ""
-        return f"Speculation pays on {len(paying)} of {len(judged)} texts{named}."
+        text = f"Speculation pays on {len(paying)} of {len(judged)} texts{named}"
+        if close:
+            text += (
+                f"; undecided on {', '.join(close)}: medians within {UNDECIDED_PCT:.0f} % of "
+                "break-even, and neither carries an interval"
+            )
+        return f"{text}."
 
     @property
     def pays_says(self) -> str:

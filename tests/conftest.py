@@ -17,6 +17,8 @@ import pytest
 
 from analysis import paths
 from analysis.cli.main import run
+from analysis.records.case import committed_cases, load_case
+from analysis.report.parameters import declared
 
 COPIED = ("data", "figures", "notebooks", "requirements", "src")
 START = "from analysis.cli.main import run; run()"
@@ -54,6 +56,20 @@ class Ended:
         """Names of the tasks that a build ran, from its progress lines."""
         lines = [line for line in self.out.splitlines() if line.startswith("[")]
         return {line.split("] ")[1].rsplit("  ", 1)[0] for line in lines}
+
+
+def chapters() -> dict[str, list[str]]:
+    """Chapters of every committed case: those on measurements only where there are runs."""
+    known = {
+        path.stem: declared(json.loads(path.read_text()), path.stem)
+        for path in sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))
+    }
+    return {
+        case: [
+            name for name, found in known.items() if "server" not in found or load_case(case).runs
+        ]
+        for case in committed_cases()
+    }
 
 
 def _no_constant(name: str) -> None:

@@ -87,9 +87,14 @@ CASES: dict[str, tuple[dict[str, Any], tuple[Flag, ...]]] = {
     ),
     "prompt not told": ({"reply": {"prompt_tokens": None}}, ()),
     "cold and nothing cached": ({"planned": COLD, "reply": {"cached_tokens": 0}}, ()),
-    "cold and one token cached": (
-        {"planned": COLD, "reply": {"cached_tokens": 1}},
+    "cold and a twentieth cached": ({"planned": COLD, "reply": {"cached_tokens": 50}}, ()),
+    "cold and more than a twentieth cached": (
+        {"planned": COLD, "reply": {"cached_tokens": 51}},
         ("cached prompt",),
+    ),
+    "acceptance and nothing drafted": (
+        {"planned": {"experiment": "acceptance"}, "reply": {"drafted_tokens": 0}},
+        (),
     ),
     "cold and cache not told": ({"planned": COLD, "reply": {"cached_tokens": None}}, ()),
     "nine tenths cached": ({"reply": {"cached_tokens": 900}}, ()),

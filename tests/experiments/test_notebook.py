@@ -1,7 +1,6 @@
 """The chapter of an experiment, run by hand with Papermill on a server that is there."""
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -38,7 +37,7 @@ def test_papermill_measures_the_server_that_it_is_given(
     shutil.rmtree(run)
     assert manifest.server.where == "this machine"
     assert manifest.experiments["context-sweep"]["prompt_tokens"] == list(LENGTHS)
-    assert re.search(r"\d ms", said), said
+    assert "speculating" in said, said  # of a busy machine it says that every request is flagged
 
 
 def runs() -> set[Path]:

@@ -46,7 +46,7 @@ def test_axe_finds_nothing_serious(tab, pages, scheme, options):
 
 
 def test_the_first_screen_holds_question_answer_and_figure(tab, summaries):
-    assert len(summaries) == 2
+    assert len(summaries) == 3
     page = tab(1280, 900)
     for path in summaries:
         page.goto(path.as_uri())

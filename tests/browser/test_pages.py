@@ -147,6 +147,10 @@ def test_every_formula_is_mathml_and_no_tex_is_left(facts, report):
         notebook = json.loads((report / "notebooks" / case / f"{chapter}.ipynb").read_text())
         sources = [
             "".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"
+        ] + [
+            "".join(output.get("data", {}).get("text/markdown", ""))
+            for cell in notebook["cells"]
+            for output in cell.get("outputs", [])
         ]
         written = sum(len(FORMULA.findall(source)) for source in sources)
         assert len(page["formulas"]) == written, name

@@ -37,11 +37,6 @@ class Design(Record):
                 raise ValueError(f"{name} with every value once")
         return self
 
-    @property
-    def longest(self) -> int:
-        """Tokens of the longest prompt with its longest output."""
-        return max(self.prompt_tokens) + max(self.output_tokens)
-
 
 DEFAULTS: Mapping[ExperimentName, Design] = {
     "two-point": Design(

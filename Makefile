@@ -74,9 +74,9 @@ notebooks: $(TEST_READY)
 
 lock: requirements/build.in requirements/engine.in pyproject.toml
 	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
-	  --python-version 3.11 --extra report --extra measure pyproject.toml requirements/build.in --output-file requirements/report.lock
+	  --python-version 3.11 --extra report --extra measure --extra parquet pyproject.toml requirements/build.in --output-file requirements/report.lock
 	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
-	  --python-version 3.11 --extra report --extra measure --extra test --constraint requirements/report.lock \
+	  --python-version 3.11 --extra report --extra measure --extra parquet --extra test --constraint requirements/report.lock \
 	  pyproject.toml requirements/build.in --output-file requirements/test.lock
 	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	  --no-deps requirements/engine.in --output-file requirements/engine.lock

@@ -59,14 +59,18 @@ class Ended:
 
 
 def chapters() -> dict[str, list[str]]:
-    """Chapters of every committed case: those on measurements only where there are runs."""
+    """Chapters of every committed case: on measurements and logs only where there are some."""
     known = {
         path.stem: declared(json.loads(path.read_text()), path.stem)
         for path in sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))
     }
     return {
         case: [
-            name for name, found in known.items() if "server" not in found or load_case(case).runs
+            name
+            for name, found in known.items()
+            if ("server" not in found or load_case(case).runs)
+            and ("log" not in found or load_case(case).logs)
+            and ("before" not in found or len(load_case(case).runs) >= 2)
         ]
         for case in committed_cases()
     }

@@ -8,6 +8,9 @@ import click
 from analysis.errors import InputError
 
 COMMANDS = {
+    "breakeven": "the commit length above which speculation pays",
+    "compare": "what changed between two servers or times: the step or the commit?",
+    "diagnose": "split throughput into commit and step, from a server's log",
     "cite": "snippets to cite a figure",
     "fit": "fit a step-time line to two columns of a table",
     "kv": "KV cache bytes per token and GPU, and what fits",

@@ -2,14 +2,20 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from textwrap import fill
 from typing import Any
 
 import click
 
+from analysis.findings.comparison import three_digits
+from analysis.model.regression import Interval
 from analysis.records.cells import cells
 from analysis.records.run import Run
 from analysis.rounding import rounded
+
+WIDTH = 100
+"""Characters of a line of text."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 
@@ -80,13 +86,7 @@ def show_cells(run: Run, as_json: bool) -> None:
         )
         return
     lines = [CELL_HEAD, *(_cell_line(row) for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(CELL_HEAD))]
-    for line in lines:
-        text = "  ".join(
-            part.ljust(width) if i in (0, 1, len(line) - 1) else part.rjust(width)
-            for i, (part, width) in enumerate(zip(line, widths, strict=True))
-        )
-        click.echo(text.rstrip())
+    print_columns(lines, left=(0, 1, len(CELL_HEAD) - 1))
     bounds = run.manifest.bounds
     click.echo(
         f"medians of unflagged samples; quiet: others use at most {bounds.busy_cores:g} cores, and "
@@ -129,3 +129,28 @@ def _cell_line(row: Mapping[str, Any]) -> tuple[str, ...]:
         ),
         flags,
     )
+
+
+def print_paragraphs(texts: Iterable[str]) -> None:
+    """Each text on lines of at most ``WIDTH`` characters."""
+    for text in texts:
+        click.echo(fill(text, WIDTH, subsequent_indent="  "))
+
+
+def print_columns(rows: Sequence[tuple[str, ...]], left: Collection[int] = (0,)) -> None:
+    """Rows of equal length as aligned columns, those of ``left`` to the left.
+
+    Columns that are empty below their head are left out.
+    """
+    kept = [i for i in range(len(rows[0])) if i == 0 or any(row[i] for row in rows[1:])]
+    widths = {i: max(len(row[i]) for row in rows) for i in kept}
+    for row in rows:
+        cells = (row[i].ljust(widths[i]) if i in left else row[i].rjust(widths[i]) for i in kept)
+        click.echo("  ".join(cells).rstrip())
+
+
+def between(interval: Interval | None, scale: float = 1.0) -> str:
+    """An interval in three digits, or nothing."""
+    if interval is None:
+        return ""
+    return " to ".join(three_digits(scale * end) for end in interval)

@@ -16,6 +16,9 @@ from analysis.records.run import SERVER_LOG, Server
 EMBEDDED = "embedded"
 FOLDERS = re.compile(r"(?<![\w:/.])/(?:[^\s/'\":]+/)+")
 """Absolute folders: what stays of a path is the name of its file."""
+SET_UP_LINES = 60
+OF_A_REQUEST = re.compile(r"print_timing:|release:.* stop processing")
+"""llama.cpp's lines of a finished request (``tools/server/server-context.cpp``)."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,8 @@ def _embedded(server: Server, started: Embedded) -> Server:
 
 
 def _keep_log(log: Path, kept: Path) -> None:
-    """Append the server's first and last lines: how it was set up, and its last requests."""
+    """Append how the server was set up, and every line that it printed of a finished request."""
     lines = [FOLDERS.sub("", line) for line in log.read_text(errors="replace").splitlines()]
-    excerpt = lines if len(lines) <= 80 else [*lines[:60], "...", *lines[-20:]]
+    requests = [line for line in lines[SET_UP_LINES:] if OF_A_REQUEST.search(line)]
     with kept.open("a") as file:
-        file.write("\n".join(excerpt) + "\n")
+        file.write("\n".join([*lines[:SET_UP_LINES], *requests]) + "\n")

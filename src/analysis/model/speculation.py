@@ -10,6 +10,19 @@ def break_even_commit(speculative_step_ms: float, plain_step_ms: float) -> float
     return speculative_step_ms / plain_step_ms
 
 
+def speed_up(commit_length: float, break_even: float) -> float:
+    """Throughput with speculation over that without: commit over break-even."""
+    return commit_length / break_even
+
+
+def can_reach(break_even: float, block_tokens: float) -> bool:
+    """Whether a block, the most tokens that one step can commit, is as large as break-even.
+
+    Where it is not, no text and no drafter makes speculation pay at these two steps.
+    """
+    return break_even <= block_tokens
+
+
 def block_limit(draft_tokens: int) -> int:
     """Most tokens that one step can commit: every draft and the bonus token."""
     return draft_tokens + 1

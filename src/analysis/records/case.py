@@ -106,6 +106,7 @@ class References(Record):
     """Tables from elsewhere, as paths from the case folder; cases to set beside this one.
 
     ``runs`` are measurements of this server: names in ``data/runs``, or paths from the case folder.
+    ``logs`` are what a server of this kind printed: paths from the case folder.
     """
 
     plain: str | None = None
@@ -113,6 +114,7 @@ class References(Record):
     pools: str | None = None
     compare: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
+    logs: tuple[str, ...] = ()
 
 
 class CaseFacts(Record):
@@ -208,6 +210,18 @@ class Case:
             runs.append(Run(folder))
             self._refuse_another_server(runs[0], runs[-1])
         return runs
+
+    @cached_property
+    def logs(self) -> list[Path]:
+        """Logs of a server of this kind."""
+        found = []
+        for name in self.facts.references.logs:
+            path = self.folder / name
+            if not path.is_file():
+                place = f"{paths.relative(self.folder / 'case.toml')}, references.logs"
+                raise InputError(place, repr(name), "a file, as a path from the case folder")
+            found.append(path.resolve())
+        return found
 
     @cached_property
     def model(self) -> ModelConfig | None:

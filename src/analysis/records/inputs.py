@@ -26,14 +26,27 @@ def read_bytes(path: Path) -> bytes:
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         raise InputError(paths.relative(path), reason, "a readable file") from None
-    name, sha = paths.relative(path), digest(content)
+    note(path, digest(content))
+    return content
+
+
+def note(path: Path, sha: str) -> None:
+    """Record that a file of this digest was read."""
+    name = paths.relative(path)
     if _read.get(name) != sha:
         _read[name] = sha
         stage = paths.stage()
         if stage is not None:
             with (stage / "inputs.jsonl").open("a") as log:
                 log.write(json.dumps({"file": _file(path), "sha256": sha}) + "\n")
-    return content
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file that may be too large for memory; recorded as an input."""
+    with path.open("rb") as stream:
+        sha = hashlib.file_digest(stream, "sha256").hexdigest()
+    note(path, sha)
+    return sha
 
 
 def read_text(path: Path) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from analysis import paths
 from analysis.records.case import FORMAT, Case
-from analysis.records.run import Run, Server
+from analysis.records.run import SERVER_LOG, Run, Server
 
 EMBEDDED_MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"
 """The model that the embedded server serves; llama.cpp keeps its cache in fp16."""
@@ -46,7 +46,11 @@ def case_toml(run: Run, folder: Path) -> str:
         parts.append(_table("limits", {"context_tokens": server.context_limit}))
     if server.speculates and server.speculation:
         parts.append(_table("speculation", {"method": server.speculation}))
-    parts.append(_table("references", {"runs": [_from(folder, run.folder)]}))
+    references: dict[str, object] = {"runs": [_from(folder, run.folder)]}
+    log = run.folder / SERVER_LOG
+    if log.is_file():
+        references["logs"] = [_from(folder, log)]
+    parts.append(_table("references", references))
     return "\n\n".join(parts) + "\n"
 
 

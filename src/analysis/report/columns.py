@@ -117,6 +117,22 @@ LABELS: dict[str, tuple[str, str]] = {
     "two_point_ci95": ("95 % confidence (ms)", "{:.2f}"),
     "two_point_step_ms": ("step, request times (ms)", "{:.2f}"),
     "used": ("without a flag", "{:.0f}"),
+    "commit_gap_pct": ("commit, log / live - 1 (%)", "{:+.2f}"),
+    "factor": ("factor", "{}"),
+    "figure": ("figure", "{}"),
+    "interval_kind": ("interval by", "{}"),
+    "live_commit": ("commit, live (tokens/step)", "{:.2f}"),
+    "live_step_ms": ("step, live (ms)", "{:.2f}"),
+    "log_commit": ("commit, log (tokens/step)", "{:.2f}"),
+    "log_step_ms": ("step, log (ms)", "{:.2f}"),
+    "median": ("median", "{:,.4g}"),
+    "median_ci95": ("95 % confidence", "{:,.4g}"),
+    "ratio": ("factor on throughput", "{:.3g}"),
+    "ratio_ci95": ("95 % confidence", "{:.3g}"),
+    "requests": ("requests", "{:.0f}"),
+    "share_ci95": ("95 % confidence (%)", "{:.0f}"),
+    "share_pct": ("share of the change (%)", "{:.0f}"),
+    "step_gap_pct": ("step, log / live - 1 (%)", "{:+.2f}"),
 }
 """Column name to heading and format. A column without an entry is an error, not a guess."""
 

@@ -22,10 +22,11 @@ def environment(pyproject: Path) -> str:
         project["dependencies"],
         extras["report"],
         extras["measure"],
+        extras["parquet"],
         extras["lab"],
         extras["test"],
     ]
-    wanted = sorted({item for group in groups for item in group})
+    wanted = sorted({item.partition(";")[0] for group in groups for item in group})
     conda = [_renamed(item) for item in wanted if _name(item) not in NOT_ON_CONDA]
     pip = [item for item in wanted if _name(item) in NOT_ON_CONDA]
     lines = [

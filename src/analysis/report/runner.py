@@ -28,6 +28,8 @@ from analysis.report import state
 from analysis.report.parameters import check, declared
 
 Say = Any
+NEEDS = {"server": ("runs", 1), "log": ("logs", 1), "before": ("runs", 2)}
+"""Parameters of chapters on measurements and logs: what a case has to refer to, and how many."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ def plan(
     """All tasks for cases given as name to the ``case`` parameter that names them.
 
     A notebook is run in place on the case that it declares as its default. One that declares a
-    ``server`` is on measurements of our own, so it runs only on cases that have runs.
+    parameter of ``NEEDS`` runs only on cases that refer to what it is about.
     """
     notebooks = sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))
     if notebook is not None:
@@ -128,7 +130,7 @@ def plan(
         for path in notebooks:
             given = dict(parameters or {})
             known = declared(json.loads(path.read_text()), path.stem)
-            if "server" in known and not _has_runs(folder):
+            if any(n not in given and not _refers(folder, *NEEDS[n]) for n in NEEDS if n in known):
                 continue
             own = known["case"][1] if "case" in known else paths.FIRST_CASE
             in_place = case == own and target is COMMITTED and not given
@@ -138,14 +140,15 @@ def plan(
     return tasks
 
 
-def _has_runs(folder: str) -> bool:
-    """Whether a case refers to runs; a file that cannot be read is refused when it is read."""
+def _refers(folder: str, field: str, least: int) -> bool:
+    """Whether a case refers to so many; a file that cannot be read is refused when it is read."""
     try:
         facts = tomllib.loads((paths.CASES / folder / "case.toml").read_text())
     except (OSError, ValueError):
         return False
     references = facts.get("references")
-    return isinstance(references, dict) and bool(references.get("runs"))
+    named = references.get(field) if isinstance(references, dict) else None
+    return isinstance(named, list) and len(named) >= least
 
 
 def build(tasks: list[Task], force: bool, jobs: int, say: Say) -> list[Path]:

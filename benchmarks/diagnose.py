@@ -92,8 +92,9 @@ def alone(what: str, path: Path) -> dict[str, float]:
 
 
 def main(largest: int) -> None:
-    """Print a row a size: the best of three of each, and the ratios."""
-    print("   MB      lines  loop s  one process  ratio  two processes  ratio  peak MB")
+    """Print a row a size: the best of three of each, the ratios, and how time grows with size."""
+    print("   MB      lines  loop s  one process  ratio  two processes  ratio  peak MB  growth")
+    before: tuple[int, float] | None = None
     with tempfile.TemporaryDirectory() as folder:
         for size in (size for size in SIZES_MB if size <= largest):
             path = Path(folder) / f"{size}.log"
@@ -104,13 +105,17 @@ def main(largest: int) -> None:
                     results.append(alone(what, path))
             loop, one, two = (min(runs[w], key=lambda r: r["s"]) for w in runs)
             assert loop["windows"] == one["windows"] == two["windows"]
+            growth = ""
+            if before is not None:  # time for so many more bytes: 1.0 is linear
+                growth = f"{one['s'] / before[1] / (size / before[0]):5.2f}"
             peak = max(r["mb"] for w in ("1", "2") for r in runs[w])
             print(
                 f"{size:5,}  {lines:9,}  {loop['s']:6.2f}  {one['s']:11.2f}  "
                 f"{one['s'] / loop['s']:5.2f}  {two['s']:13.2f}  {two['s'] / loop['s']:5.2f}  "
-                f"{peak:7.0f}",
+                f"{peak:7.0f}  {growth}",
                 flush=True,
             )
+            before = size, one["s"]
             path.unlink()
 
 

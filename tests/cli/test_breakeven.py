@@ -48,6 +48,13 @@ def test_the_top_level_is_the_row_at_the_median_context(analysis) -> None:
     assert low < found["break_even_commit"] < high
 
 
+def test_a_commit_can_be_given_with_two_sources(analysis) -> None:
+    arguments = ["--base", PLAIN, "--spec", SPEC, "--commit", "3"]
+    found = analysis("breakeven", *arguments, "--json").json
+    assert {row["commit"] for row in found["rows"]} == {3}
+    assert any("the commit is 3 as given" in note for note in found["notes"])
+
+
 def test_people_read_the_answer_first_and_aligned_columns(analysis) -> None:
     ended = analysis("breakeven", "--base", PLAIN, "--spec", SPEC)
     assert (ended.code, ended.err) == (0, "")
@@ -72,6 +79,11 @@ def test_people_read_the_answer_first_and_aligned_columns(analysis) -> None:
         (["--base", SPEC, "--spec", SPEC], ["6 series", "--series-base with one of"]),
         (["--base", PLAIN, "--spec", "nowhere.csv"], ["nowhere.csv", "no such file"]),
         (["--base", "smollm2-ngram", "--spec", SPEC], ["commit length of", "plain decoding"]),
+        (
+            ["--base", "smollm2-plain", "--spec", "smollm2-plain"],
+            ["a commit length of 1", "speculative decoding"],
+        ),
+        (["--base", PLAIN, "--spec", SPEC, "--commit", "inf"], ["--commit", "finite"]),
         (["--base", "smollm2-plain", "--spec", SPEC], ["no plain decoding at"]),
     ],
 )

@@ -64,6 +64,15 @@ def test_people_read_the_answer_first_and_aligned_columns(analysis) -> None:
     assert [row[:end].split()[-1] for row in rows] == ["1.47", "7.96", "0.185"]
 
 
+def test_no_share_is_printed_of_a_change_that_is_not_shown(analysis, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    first.write_text("step_ms,commit_length\n50,3\n150,3.1\n90,2.9\n")
+    second.write_text("step_ms,commit_length\n60,3\n120,2.9\n100,3.1\n")
+    found = analysis("compare", str(first), str(second), "--json").json
+    assert found["commit_share"] is found["step_share"] is None
+    assert found["interval95"]["commit_share"] is found["interval95"]["step_share"] is None
+
+
 def test_one_series_option_serves_both_sides(analysis, tmp_path: Path) -> None:
     first = tmp_path / "first.csv"
     first.write_text("series,tok_per_s,commit_length\na,50,3\nb,70,3\n")

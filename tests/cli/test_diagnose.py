@@ -2,7 +2,9 @@
 
 import gzip
 import io
+import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -220,3 +222,40 @@ def test_the_page_is_written_whole(analysis, tmp_path: Path) -> None:
     assert analysis("diagnose", log, "--html", str(page)).code == 0
     assert "172.2 tok/s at one request" in page.read_text()
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+@pytest.mark.parametrize(("option", "name"), [("--html", "a.html"), ("--windows", "a.csv")])
+def test_a_log_is_not_written_over(analysis, tmp_path: Path, option: str, name: str) -> None:
+    log = tmp_path / name
+    text = (DATA / "sgl-project-sglang-6081.log").read_text()
+    log.write_text(text)
+    assert "a file that is read" in analysis("diagnose", str(log), option, str(log)).error
+    assert log.read_text() == text
+
+
+def test_a_page_is_called_a_page(analysis, tmp_path: Path) -> None:
+    log = str(DATA / "sgl-project-sglang-6081.log")
+    assert ".html" in analysis("diagnose", log, "--html", str(tmp_path / "a.txt")).error
+
+
+def test_a_pipe_is_read(analysis, tmp_path: Path) -> None:
+    """Process substitution gives a file without a size."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    log = DATA / "sgl-project-sglang-6081.log"
+    writer = threading.Thread(target=lambda: pipe.write_bytes(log.read_bytes()))
+    writer.start()
+    assert told(analysis, pipe)["windows_total"] == 5
+    writer.join()
+
+
+def test_writing_every_window_changes_nothing(analysis, tmp_path: Path) -> None:
+    log = tmp_path / "both.log"
+    parts = (
+        "sgl-project-sglang-3909.log",
+        "sglang-0.5.23-ngram.log",
+        "sgl-project-sglang-3909.log",
+    )
+    log.write_text("".join((DATA / part).read_text() for part in parts))
+    with_file = told(analysis, log, "--windows", tmp_path / "w.csv")
+    assert with_file == told(analysis, log)

@@ -8,7 +8,7 @@ from tests.invented_run import write_run
 from analysis.errors import InputError
 from analysis.findings import own_plain
 from analysis.findings.break_even import BreakEven, of_numbers, of_sides
-from analysis.findings.sides import load_side
+from analysis.findings.sides import Side, load_side
 from analysis.records.case import load_case
 
 DATA = Path(__file__).parent / "data"
@@ -151,3 +151,48 @@ def test_a_speculating_side_without_commit_has_a_break_even_alone(tmp_path: Path
     row = of_sides(load_side(str(plain)), load_side(str(spec))).main
     assert row.break_even_commit == pytest.approx(3)
     assert (row.commit, row.speedup, row.pays) == (None, None, None)
+
+
+def written(folder: Path, plain: str, spec: str) -> tuple[Side, Side]:
+    (folder / "plain.csv").write_text(plain)
+    (folder / "spec.csv").write_text(spec)
+    return load_side(str(folder / "plain.csv")), load_side(str(folder / "spec.csv"))
+
+
+def test_plain_rows_without_a_context_are_told(tmp_path: Path) -> None:
+    both = written(
+        tmp_path,
+        "context_tokens,step_ms\n1000,10\n,12\n",
+        "context_tokens,step_ms,commit_length\n1000,20,3\n",
+    )
+    assert "plain: 1 of 2 rows tell no context and are left out" in of_sides(*both).notes
+
+
+def test_a_side_that_does_not_speculate_is_refused(tmp_path: Path) -> None:
+    both = written(tmp_path, "step_ms\n10\n", "step_ms,commit_length\n12,1\n")
+    with pytest.raises(InputError, match="a commit length of 1 throughout; expected speculative"):
+        of_sides(*both)
+
+
+def test_drafts_that_are_never_accepted_are_speculation_all_the_same(tmp_path: Path) -> None:
+    both = written(tmp_path, "step_ms\n10\n", "step_ms,commit_length,block\n12,1,4\n")
+    assert of_sides(*both).main.pays is False
+
+
+def test_a_commit_that_is_given_takes_the_place_of_the_one_seen(tmp_path: Path) -> None:
+    both = written(
+        tmp_path,
+        "context_tokens,step_ms\n1000,10\n1000,10.2\n4000,20\n4000,20.2\n",
+        "context_tokens,step_ms,commit_length\n1000,20,5\n1000,20.3,5.1\n4000,80,5\n4000,81,5.2\n",
+    )
+    found = of_sides(*both, commit=3.0)
+    assert [row.commit for row in found.rows] == [3, 3]
+    assert [row.pays for row in found.rows] == [True, False]
+    for row in found.rows:
+        assert row.speedup == pytest.approx(row.gain.ratio)
+        low, high = row.break_even_interval95
+        assert row.speedup_interval95 == pytest.approx((3 / high, 3 / low))
+    assert "At a commit of 3.00 it pays in 1 of 2 rows" in found.sentence
+    assert any("the commit is 3 as given" in note for note in found.notes)
+    with pytest.raises(InputError, match="3, more than the block of 2"):
+        of_sides(*both, block=2, commit=3.0)

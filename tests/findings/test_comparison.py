@@ -188,3 +188,58 @@ def test_what_is_not_shown_is_not_called_equal() -> None:
     assert said.endswith("not shown to differ from 1, nor to be 1.")
     for text in found.details:
         assert "equal" not in text
+
+
+def test_a_throughput_that_changed_is_never_called_unchanged() -> None:
+    """Commit and step of one window err together: the throughput is the clearer of the three."""
+    noise = np.array([-0.2, -0.1, 0.0, 0.1, 0.2, -0.15, 0.15, 0.05])
+    own = 0.01 * np.array([1, -1, 1, -1, -1, 1, 1, -1])
+    sides = []
+    for commit, step, move in ((3.0, 50.0, noise), (3.15, 47.6, noise[::-1])):
+        batch = windows(
+            "sglang",
+            "a.log",
+            "date",
+            ["TP0"],
+            line=list(range(8)),
+            context_tokens=[1000.0] * 8,
+            running=[1.0] * 8,
+            commit=commit * np.exp(move),
+            step_ms=step * np.exp(move + own),
+            tok_per_s=1000 * commit / step * np.exp(-own),
+        )
+        sides.append(of_windows("a.log", [batch]))
+    found = compare(*sides)
+    assert found.verdict == "no difference shown"
+    assert found.throughput.interval95[0] > 1
+    assert "no difference is shown" not in found.sentence
+    assert found.sentence.startswith("Throughput per stream is 1.10 times")
+    assert "Whether by the step or by the commit is not shown" in found.sentence
+    assert " % in the step or " in found.sentence
+    assert " % in the commit (80 % power at 5 %)." in found.sentence
+
+
+def test_figures_whose_product_alone_differs_are_told_so(tmp_path: Path) -> None:
+    for name, row in (("a", "50,3"), ("b", "54,3.12")):
+        (tmp_path / f"{name}.csv").write_text(f"tok_per_s,commit_length\n{row}\n")
+    found = compare(*(load_side(str(tmp_path / f"{name}.csv")) for name in "ab"))
+    assert found.verdict == "no difference shown"
+    assert found.sentence == (
+        "Throughput per stream is 1.08 times. Whether by the step or by the commit is not shown: "
+        "neither is more than 5 % from 1, and there are no repeats."
+    )
+
+
+def test_windows_too_few_to_show_a_correlation_are_told() -> None:
+    few = compare(log(1, [1.0], n=7), log(2, [1.0]))
+    assert any(note.startswith("before: fewer than 8 windows") for note in few.notes)
+    assert not any(note.startswith("after: fewer") for note in few.notes)
+
+
+def test_rows_without_a_context_are_told(tmp_path: Path) -> None:
+    before, after = tmp_path / "before.csv", tmp_path / "after.csv"
+    before.write_text("context_tokens,tok_per_s,commit_length\n1000,50,3\n,60,3\n,61,3\n")
+    after.write_text("context_tokens,tok_per_s,commit_length\n1000,80,3\n")
+    found = compare(load_side(str(before)), load_side(str(after)))
+    assert "before: 2 of 3 rows tell no context and are left out" in found.notes
+    assert not any(note.startswith("after: ") for note in found.notes)

@@ -157,3 +157,28 @@ def test_an_unknown_series_is_told_with_those_that_exist(tmp_path: Path) -> None
         load_side(path, "c")
     with pytest.raises(InputError, match="--series-before with one of: a; b"):
         compare(load_side(path), load_side(path, "a"))
+
+
+LINE = "[2026-01-01 00:00:0{} TP0] Decode batch, #running-req: 1, #token: {}, token usage: 0.01, "
+LINE += "accept len: 3.00, cuda graph: True, gen throughput (token/s): 50.00, #queue-req: 0\n"
+
+
+def test_rotated_logs_are_joined_by_commas(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.log.1", tmp_path / "a.log"
+    first.write_text("".join(LINE.format(2 * i, 1000 + 120 * i) for i in range(3)))
+    second.write_text("".join(LINE.format(6 + i, 1400 + 120 * i) for i in range(3)))
+    side = load_side(f"{first},{second}")
+    assert (side.kind, side.successive) == ("log", True)
+    assert side.name.endswith("a.log.1 and 1 more")
+    assert len(side) > len(load_side(str(first)))
+    assert sorted(side.context_tokens) == side.context_tokens.tolist()
+    with pytest.raises(InputError, match="found a table; expected logs alone"):
+        load_side(f"{first},{table(tmp_path, 'tok_per_s', '50')}")
+
+
+def test_a_log_without_an_unflagged_window_says_why(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    prefill = "[2026-01-01 00:00:01 TP0] Prefill batch, #new-seq: 1, #new-token: 9, #running-req: 1"
+    path.write_text("".join(f"{prefill}\n{LINE.format(2 + i, 1000 + i)}" for i in range(3)))
+    with pytest.raises(InputError, match=r"alone among \d+ \(.*prefill inside \d.*\); expected"):
+        load_side(str(path))

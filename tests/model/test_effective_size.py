@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.model.effective_size import effective_size
+from analysis.model.effective_size import CORRELATION_SHOWS, effective_size, independent_values
 
 
 def autoregression(rng: np.random.Generator, phi: float, n: int, rows: int) -> np.ndarray:
@@ -60,3 +60,12 @@ def test_what_has_no_correlation_to_speak_of_counts_as_it_is(values, size) -> No
 
 def test_undefined_values_are_left_out() -> None:
     assert effective_size([1.0, np.nan, -1.0, 1.0, np.nan, -1.0]) == 4
+
+
+def test_fewer_than_eight_values_are_taken_as_independent() -> None:
+    rising = np.arange(8.0)
+    assert CORRELATION_SHOWS == 8
+    assert independent_values(rising) == effective_size(rising) < 2
+    assert independent_values(rising[:7]) == 7
+    assert independent_values([*rising[:7], np.nan]) == 7
+    assert independent_values([]) == 0

@@ -7,11 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.model.log_ratio import LogRatio, share_interval
+from analysis.model.log_ratio import LogRatio, mean_of_logs, share_interval
 from analysis.model.observed import Observed
-from analysis.model.split import Split, split
+from analysis.model.same_context import Aligned, align
+from analysis.model.split import Split, differs
+from analysis.model.step_line import step_line
 
-factors = st.floats(0.2, 5.0)
+
+def split(before: Observed, after: Observed) -> Split:
+    return Split(align(before, after))
 
 
 def side(
@@ -52,9 +56,10 @@ def test_shares_sum_to_one_or_do_not_exist(before, after) -> None:
     found = split(of_rows(before), of_rows(after))
     if found.commit_share is None:
         assert found.step_share is None
-        assert found.throughput.ratio == pytest.approx(1, abs=0.0101)
+        assert found.commit_share_interval95 is found.step_share_interval95 is None
     else:
         assert found.step_share is not None
+        assert differs(found.throughput)
         assert found.commit_share + found.step_share == pytest.approx(1)
 
 
@@ -176,6 +181,61 @@ def test_a_share_has_no_bounds_where_the_throughput_may_not_have_changed() -> No
     assert share_interval(LogRatio(0.5), *certain[1:]) is None
 
 
+def test_there_is_no_share_of_a_change_that_is_not_shown() -> None:
+    found = split(side([3, 3.1, 2.9], [50, 150, 90]), side([3, 2.9, 3.1], [60, 120, 100]))
+    assert abs(found.throughput.value) > log(1.01)
+    low, high = found.throughput.interval95
+    assert low < 1 < high
+    assert found.commit_share is found.step_share is None
+    near = split(side([3.0], [100]), side([3.1], [101]))
+    assert near.commit_share is None
+    assert split(side([3.0], [100]), side([3.6], [101])).commit_share is not None
+
+
+def test_there_is_no_share_where_its_interval_is_unbounded() -> None:
+    """The throughput differs with many degrees of freedom, and a factor has but one."""
+    certain, loose = LogRatio(0.2, 0.002, 30), LogRatio(0.15, 0.0015, 1)
+    aligned = Aligned(
+        throughput=certain,
+        commit=loose,
+        step=LogRatio(0.05, 0.0005, 30),
+        adjustment="same contexts",
+        at_context=1000,
+        contexts=(1000, 1000),
+        n_before=3,
+        n_after=3,
+    )
+    found = Split(aligned)
+    assert found.throughput_changed
+    assert found.commit_share is found.step_share is found.commit_share_interval95 is None
+
+
+def test_a_throughput_can_be_shown_to_differ_where_neither_factor_is() -> None:
+    """Commit and step of one window err together, so that their product is the clearer."""
+    noise = np.array([-0.2, -0.1, 0.0, 0.1, 0.2, -0.15, 0.15, 0.05])
+    own = 0.01 * np.array([1, -1, 1, -1, -1, 1, 1, -1])
+    before = side(list(3 * np.exp(noise)), list(50 * np.exp(noise + own)))
+    after = side(list(3.15 * np.exp(noise[::-1])), list(47.6 * np.exp(noise[::-1] + own)))
+    found = split(before, after)
+    assert found.throughput_changed
+    assert found.verdict == "no difference shown"
+    assert found.throughput.interval95[0] > 1
+    assert found.commit.detectable_pct > 10
+
+
+@pytest.mark.parametrize("n", [3, 5, 7])
+def test_few_windows_are_not_widened_by_a_correlation_that_they_cannot_show(n: int) -> None:
+    rising = np.linspace(1.0, 1.2, n)
+    mean = mean_of_logs([np.log(rising)], successive=True)
+    assert (mean.dof, mean.variance) == (
+        pytest.approx(n - 1),
+        pytest.approx(np.var(np.log(rising), ddof=1) / n),
+    )
+    bowed = 20 + 0.01 * np.linspace(0, 1, n) ** 2
+    line = step_line(np.linspace(1000, 2000, n), bowed, successive=True)
+    assert (line.widened, line.dof) == (1, n - 2)
+
+
 def windows(
     rng: np.random.Generator, n: int, phi: float, commit: float, step: float, grows: bool
 ) -> Observed:
@@ -210,6 +270,8 @@ def cells(
 
 
 DESIGNS = {
+    "seven independent windows": lambda rng, c, s: windows(rng, 7, 0.0, c, s, False),
+    "seven windows of growing context": lambda rng, c, s: windows(rng, 7, 0.0, c, s, True),
     "30 independent windows": lambda rng, c, s: windows(rng, 30, 0.0, c, s, False),
     "30 correlated windows": lambda rng, c, s: windows(rng, 30, 0.6, c, s, False),
     "60 correlated windows of growing context": lambda rng, c, s: windows(rng, 60, 0.6, c, s, True),
@@ -244,6 +306,18 @@ def test_sides_that_do_not_differ_are_called_so_about_95_times_in_100(design: st
     ]
     silent = sum(one.verdict == "no difference shown" for one in found) / TRIALS
     assert 0.92 <= silent <= 0.99
+
+
+@pytest.mark.parametrize("n", [5, 6, 7])
+def test_what_few_windows_cover_is_what_is_said(n: int) -> None:
+    """95 % if independent; correlation that they cannot show is not in the interval."""
+    rng = np.random.default_rng(23)
+    for phi, least, most in ((0.0, 0.93, 0.985), (0.3, 0.82, 0.92), (0.6, 0.64, 0.82)):
+        held = 0
+        for _ in range(TRIALS):
+            sides = (windows(rng, n, phi, 3.0, step, False) for step in (1.0, 0.7))
+            held += _holds(split(*sides).step.interval95, 1 / 0.7)
+        assert least <= held / TRIALS <= most, phi
 
 
 def test_lines_and_moved_sides_cover_too() -> None:

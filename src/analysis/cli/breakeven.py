@@ -17,7 +17,7 @@ POSITIVE = click.FloatRange(min=0, min_open=True)
 @click.command()
 @click.option("--base-step-ms", type=POSITIVE, help="plain step, ms (time per token)")
 @click.option("--spec-step-ms", type=POSITIVE, help="speculating step, ms")
-@click.option("--commit", type=click.FloatRange(min=1), help="committed tokens per step")
+@click.option("--commit", type=click.FloatRange(min=1), help="tokens per step, not those seen")
 @click.option("--base", help="plain decoding: a log, run, case or CSV table")
 @click.option("--spec", help="speculating: a log, run, case or CSV table")
 @click.option("--series-base", help="series of --base, where it holds several")
@@ -45,8 +45,9 @@ def breakeven(
     and text. A block is drafts + 1. Intervals are 95 % confidence intervals by Student's t.
     """
     steps, sides = (base_step_ms, spec_step_ms), (base, spec)
-    if steps == (None, None) and base is not None and spec is not None and commit is None:
-        found = of_sides(load_side(base, series_base), load_side(spec, series_spec), block)
+    if steps == (None, None) and base is not None and spec is not None:
+        sources = load_side(base, series_base), load_side(spec, series_spec)
+        found = of_sides(*sources, block, commit)
     elif base_step_ms is not None and spec_step_ms is not None and sides == (None, None):
         found = of_numbers(base_step_ms, spec_step_ms, commit, block)
     else:
@@ -58,7 +59,7 @@ def breakeven(
             "spec": spec,
         }
         given = [f"--{name}" for name, value in named.items() if value is not None]
-        expected = "--base-step-ms and --spec-step-ms (and --commit), or --base and --spec"
+        expected = "--base-step-ms and --spec-step-ms, or --base and --spec (with either: --commit)"
         raise InputError("breakeven", " ".join(given) or "neither steps nor sources", expected)
     if html is not None:
         from analysis.report.page import breakeven_page  # matplotlib: only where one draws

@@ -35,8 +35,9 @@ def compare(
     """Split a change in throughput into commit and step.
 
     BEFORE and AFTER are each a log, a run, a case or a CSV table with tok_per_s and commit_length
-    or step_ms. Ratios are factors on throughput per stream: a step ratio above 1 is a faster step.
-    Intervals are 95 % confidence intervals by Student's t.
+    or step_ms; commas join the rotated logs of one server, oldest first. Ratios are factors on
+    throughput per stream: a step ratio above 1 is a faster step. Intervals are 95 % confidence
+    intervals by Student's t.
     """
     found = compare_sides(
         load_side(before, series_before or series), load_side(after, series_after or series)
@@ -92,11 +93,9 @@ def _print(found: Comparison) -> None:
     rows = [("", "ratio", "95 % interval", "share of the change", "95 % interval")]
     rows.append(("throughput", *_ratio(found.throughput), "", ""))
     if split is not None:
-        changed = any(split.changed)
-        commit = (split.commit_share, split.commit_share_interval95) if changed else (None, None)
-        step = (split.step_share, split.step_share_interval95) if changed else (None, None)
-        rows.append(("= commit", *_ratio(split.commit), *_share(*commit)))
-        rows.append(("x step", *_ratio(split.step), *_share(*step)))
+        commit, step = split.commit_share_interval95, split.step_share_interval95
+        rows.append(("= commit", *_ratio(split.commit), *_share(split.commit_share, commit)))
+        rows.append(("x step", *_ratio(split.step), *_share(split.step_share, step)))
     print_columns(rows)
     click.echo()
     print_paragraphs([f"before  {found.before.name}", f"after   {found.after.name}"])

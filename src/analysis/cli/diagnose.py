@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from analysis.cli.diagnosis import as_object, show
-from analysis.cli.output import json_option
+from analysis.cli.output import check_output, json_option
 from analysis.cli.progress import progress_bar
 from analysis.findings.diagnosis import diagnose as diagnose_logs
 from analysis.records.window_file import window_file
@@ -43,6 +43,8 @@ def diagnose(
     it is, and of which version, is told from the lines. Intervals are 95 % confidence intervals of
     the median.
     """
+    check_output("--html", html, logs)
+    check_output("--windows", windows, logs)
     with (
         window_file(windows) if windows else nullcontext() as rows,
         progress_bar() as progress,

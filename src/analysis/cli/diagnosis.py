@@ -7,13 +7,14 @@ from typing import Any
 import click
 
 from analysis.cli.output import WIDTH, print_columns, print_paragraphs
+from analysis.findings.diagnosis import CHOSEN
 from analysis.findings.diagnosis_types import Diagnosis, Middle, StepFit
 from analysis.logs.redact import redact as redacted
 from analysis.records.window_file import rows_of
 from analysis.records.windows import FLAG_NAMES, Windows
 from analysis.rounding import rounded
 
-NO_INTERVAL = "none: they move together"
+NO_INTERVAL = "none: too few that are independent"
 SHOWN = 30
 """Windows that are printed for people; --json and --windows give all."""
 HEAD = (
@@ -131,6 +132,7 @@ def _show_summary(summary: Mapping[str, Any]) -> None:
             low, high = middle["low"], middle["high"]
             alone = "none: one window" if summary["windows_used"] == 1 else NO_INTERVAL
             interval = alone if low is None else f"{_figure(low)} to {_figure(high)}"
+            interval = "" if name in CHOSEN else interval
             rows.append((label, _figure(middle["median"]), interval))
     if len(rows) > 1:
         print_columns(rows, left=(0, 2))

@@ -9,7 +9,7 @@ from analysis.errors import InputError
 
 COMMANDS = {
     "breakeven": "the commit length above which speculation pays",
-    "compare": "what changed between two servers or times: the step or the commit?",
+    "compare": "what changed between two sides: step or commit?",
     "diagnose": "split throughput into commit and step, from a server's log",
     "cite": "snippets to cite a figure",
     "fit": "fit a step-time line to two columns of a table",

@@ -3,11 +3,13 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 import click
 
+from analysis.errors import InputError
 from analysis.findings.comparison import three_digits
 from analysis.model.regression import Interval
 from analysis.records.cells import cells
@@ -154,3 +156,15 @@ def between(interval: Interval | None, scale: float = 1.0) -> str:
     if interval is None:
         return ""
     return " to ".join(three_digits(scale * end) for end in interval)
+
+
+def check_output(option: str, out: Path | None, inputs: Iterable[str | Path]) -> None:
+    """Refuse to write over what is read, and a page under a name that no browser opens."""
+    if out is None:
+        return
+    if option == "--html" and out.suffix not in (".html", ".htm"):
+        raise InputError(f"{option} {out.name}", repr(out.suffix), ".html")
+    for given in inputs:
+        path = Path(given)
+        if path.exists() and out.exists() and out.samefile(path):
+            raise InputError(f"{option} {out.name}", "a file that is read", "another name")

@@ -11,7 +11,8 @@ from math import isfinite, log
 import numpy as np
 
 from analysis.errors import InputError
-from analysis.findings.break_even_rows import Row, conditions, row, speculating
+from analysis.findings.break_even_rows import Row, at_commit, conditions, row, speculating
+from analysis.findings.matching import without_context
 from analysis.findings.sides import Side, as_plain
 from analysis.model.log_ratio import LogRatio
 from analysis.model.regression import Interval
@@ -31,6 +32,8 @@ class BreakEven:
     base: Side | None = None
     spec: Side | None = None
     notes: tuple[str, ...] = ()
+    given: bool = False
+    """Whether the commit is given and not that seen on the speculating side."""
 
     @property
     def main(self) -> Row:
@@ -82,7 +85,8 @@ class BreakEven:
         pays = sum(row.pays is True for row in known)
         loses = sum(row.pays is False for row in known)
         gains = [row.speedup for row in known if row.speedup is not None]
-        text = f"At the commits seen it pays in {pays} of {len(known)} rows"
+        at = f"a commit of {known[0].commit:.2f}" if self.given else "the commits seen"
+        text = f"At {at} it pays in {pays} of {len(known)} rows"
         if loses:
             text += f", does not in {loses}"
         if pays + loses < len(known):
@@ -97,13 +101,10 @@ def of_numbers(
 
     Raises ``InputError`` for a figure that is not finite, and where commit exceeds the block.
     """
-    given = {"--base-step-ms": base_step_ms, "--spec-step-ms": spec_step_ms, "--commit": commit}
+    given = {"--base-step-ms": base_step_ms, "--spec-step-ms": spec_step_ms}
     for name, value in given.items():
-        if value is not None and not isfinite(value):
-            raise InputError(name, str(value), "a finite number")
-    if commit is not None and block is not None and commit > block:
-        found = f"{commit:g}, more than the block of {block}"
-        raise InputError("--commit", found, "at most what one step can commit")
+        _refuse_infinite(name, value)
+    _refuse_commit(commit, block)
     ratio = LogRatio(log(break_even_commit(spec_step_ms, base_step_ms)))
     gain = None if commit is None else LogRatio(log(commit) - ratio.value)
     row = Row(
@@ -121,13 +122,17 @@ def of_numbers(
     return BreakEven((row,), notes=("of the figures as given: no interval",))
 
 
-def of_sides(base: Side, spec: Side, block: int | None = None) -> BreakEven:
+def of_sides(
+    base: Side, spec: Side, block: int | None = None, commit: float | None = None
+) -> BreakEven:
     """Break-even wherever the plain side has the context and batch of the speculating one.
 
     The plain step is that measured within 2 % of the context, or that of the line over at least
-    three plain contexts within their range: never beyond. Raises ``InputError`` where nothing can
-    be set beside each other, and for a ``base`` that commits more than one token a step.
+    three plain contexts within their range: never beyond. A ``commit`` takes the place of the one
+    seen in every row. Raises ``InputError`` where nothing can be set beside each other, for a
+    ``base`` that commits more than one token a step, and for a ``spec`` that never does.
     """
+    _refuse_commit(commit, block)
     if len(base.series_names) > 1:
         expected = f"--series-base with one of: {'; '.join(base.series_names)}"
         raise InputError(base.name, f"{len(base.series_names)} series", expected)
@@ -135,8 +140,16 @@ def of_sides(base: Side, spec: Side, block: int | None = None) -> BreakEven:
     timed = spec.rows(np.isfinite(spec.step_ms))
     if not len(timed):
         raise InputError(spec.name, "no step", "step_ms, or commit_length and tok_per_s")
+    if np.all(timed.commit == 1) and not np.any(timed.block > 1):
+        one = "a commit length of 1 throughout"
+        raise InputError(spec.name, one, "speculative decoding on this side")
     notes = [f"plain: {note}" for note in base.notes]
     notes += [f"speculating: {note}" for note in spec.notes]
+    placed = np.isfinite(timed.context_tokens)
+    if placed.all() or (timed.successive and placed.any()):
+        notes += [f"plain: {note}" for note in without_context(base)]
+    if timed.successive:
+        notes += [f"speculating: {note}" for note in without_context(timed)]
     rows: list[Row] = []
     left: list[str] = []
     for group in conditions(speculating(timed, notes)):
@@ -145,6 +158,9 @@ def of_sides(base: Side, spec: Side, block: int | None = None) -> BreakEven:
         left += [found] if isinstance(found, str) else []
     if not rows:
         raise InputError(spec.name, left[0], f"a context and batch that {base.name} has too")
+    if commit is not None:
+        rows = [at_commit(each, commit) for each in rows]
+        notes.append(f"the commit is {commit:g} as given, without an error, in every row")
     rows.sort(key=lambda row: (row.label, row.running, row.context_tokens or 0.0))
     notes += _left_out(left)
     if any(row.adjustment in ("before moved", "common context") for row in rows):
@@ -152,8 +168,21 @@ def of_sides(base: Side, spec: Side, block: int | None = None) -> BreakEven:
     if any(row.adjustment == "contexts not known" for row in rows):
         notes.append("the contexts are not given: both sides are taken to be at the same one")
     if any(row.commit and row.block and row.commit > row.block for row in rows):
-        notes.append("some rows commit more than the block can: the block is another one there")
-    return BreakEven(tuple(rows), base, spec, tuple(notes))
+        what = "the block is another one there" if commit is None else "the commit is as given"
+        notes.append(f"some rows commit more than the block can: {what}")
+    return BreakEven(tuple(rows), base, spec, tuple(notes), commit is not None)
+
+
+def _refuse_infinite(option: str, value: float | None) -> None:
+    if value is not None and not isfinite(value):
+        raise InputError(option, str(value), "a finite number")
+
+
+def _refuse_commit(commit: float | None, block: int | None) -> None:
+    _refuse_infinite("--commit", commit)
+    if commit is not None and block is not None and commit > block:
+        found = f"{commit:g}, more than the block of {block}"
+        raise InputError("--commit", found, "at most what one step can commit")
 
 
 def _one_says(row: Row) -> str:

@@ -146,6 +146,13 @@ def row(base: Side, spec: Side, block: int | None) -> Row | str:
     )
 
 
+def at_commit(row: Row, commit: float) -> Row:
+    """The same row at another commit length, which has no error of its own."""
+    ratio = row.break_even
+    gain = LogRatio(log(commit) - ratio.value, ratio.variance, ratio.dof)
+    return replace(row, commit=commit, gain=gain)
+
+
 def _observed(plain: Side, spec: Side) -> tuple[Observed, Observed]:
     """Both sides for the model. Plain decoding near the context of ``spec`` is its partner; its
     text does not matter, since nothing is drafted.

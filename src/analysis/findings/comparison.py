@@ -7,6 +7,7 @@ import numpy as np
 from analysis.errors import InputError
 from analysis.findings.matching import Matched, match
 from analysis.findings.sides import Side
+from analysis.model.effective_size import CORRELATION_SHOWS
 from analysis.model.log_ratio import LogRatio
 from analysis.model.regression import Interval
 from analysis.model.same_context import Aligned, align
@@ -51,6 +52,11 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """The answer in one or two sentences."""
+        if self.split is not None and not any(self.split.changed) and differs(self.throughput):
+            return (
+                f"{self._throughput_says}. Whether by the step or by the commit is not shown: "
+                f"{self._power_of_factors}.{self._moves_says}"
+            )
         if self.verdict == "no difference shown":
             said = f"{self._throughput_says}: no difference is shown. {self._power_says}"
             return f"{said}{self._moves_says}"
@@ -134,8 +140,21 @@ class Comparison:
         found = self.smallest_detectable_pct
         if found is None:
             return "There are no repeats to tell how small a change would have shown."
-        least = f"{found:.2g} %" if found < 100 else f"{found:,.0f} %"
-        return f"These data would have shown a change of {least} (80 % power at 5 %)."
+        return f"These data would have shown a change of {_per_cent(found)} (80 % power at 5 %)."
+
+    @property
+    def _power_of_factors(self) -> str:
+        """The smallest change that would have shown, of each factor that has an interval."""
+        assert self.split is not None
+        factors = ("step", self.split.step), ("commit", self.split.commit)
+        said = [
+            f"{_per_cent(ratio.detectable_pct)} in the {name}"
+            for name, ratio in factors
+            if ratio.detectable_pct is not None
+        ]
+        if not said:
+            return f"neither is more than {100 * CLOSE:.0f} % from 1, and there are no repeats"
+        return f"these data would have shown a change of {' or '.join(said)} (80 % power at 5 %)"
 
     @property
     def _context_says(self) -> str:
@@ -243,7 +262,11 @@ def compare(before: Side, after: Side) -> Comparison:
         aligned=aligned,
         split=Split(aligned) if splits else None,
         total_ratio=_total(matched, aligned),
-        notes=tuple(dict.fromkeys([*notes, *matched.notes, *_unused(matched, aligned)])),
+        notes=tuple(
+            dict.fromkeys(
+                [*notes, *matched.notes, *_unused(matched, aligned), *_too_few(matched, aligned)]
+            )
+        ),
     )
 
 
@@ -261,6 +284,21 @@ def _unused(matched: Matched, aligned: Aligned) -> list[str]:
         for side, used, name in counts
         if used < len(side)
     ]
+
+
+def _too_few(matched: Matched, aligned: Aligned) -> list[str]:
+    """Sides of windows that are too few to show that they move together in time."""
+    counts = (matched.before, aligned.n_before, "before"), (matched.after, aligned.n_after, "after")
+    return [
+        f"{name}: fewer than {CORRELATION_SHOWS} windows cannot show a correlation in time and "
+        "are taken as independent"
+        for side, used, name in counts
+        if side.successive and 1 < used < CORRELATION_SHOWS
+    ]
+
+
+def _per_cent(value: float) -> str:
+    return f"{value:.2g} %" if value < 100 else f"{value:,.0f} %"
 
 
 def _between(interval: Interval | None) -> str:

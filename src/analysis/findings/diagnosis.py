@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import sqrt
+from math import inf, sqrt
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +11,12 @@ import numpy as np
 from analysis.findings.diagnosis_types import SUMMARISED, Diagnosis, Middle, StepFit, Summary
 from analysis.findings.diagnosis_words import Words
 from analysis.logs.read import Progress, nothing_found, read
-from analysis.model.effective_size import effective_size
 from analysis.model.linearity import linearity
-from analysis.model.median_interval import MedianStream
+from analysis.model.median_interval import MedianStream, independent_of
 from analysis.model.regression import Interval, PolynomialFit, fit_polynomial, t_quantile
 from analysis.records.bins import MOST_ROWS, Binner, joined
 from analysis.records.seen import Seen
-from analysis.records.windows import Flag, Windows
+from analysis.records.windows import Flag, Integers, Windows
 
 __all__ = ["Diagnosis", "Middle", "StepFit", "Summary", "diagnose"]
 
@@ -26,6 +25,10 @@ BINS = MOST_ROWS
 LEAST_SPREAD = 0.25
 """Contexts vary where the least is this much below the greatest; else no line is fitted."""
 FEWEST_FOR_FIT = 4
+MOST_SOURCES = 1 << 20
+"""Ranks, engines or slots of one file."""
+CHOSEN = ("context_tokens", "running")
+"""What the clients decide: a median describes it, an interval would say nothing."""
 
 
 def diagnose(
@@ -44,17 +47,21 @@ def diagnose(
     seen = Seen()
     if block is not None:
         seen.block, seen.block_from = block, "the caller"
-    plain, speculating = _Gathered(), _Gathered()
+    plain, speculating, untold = _Gathered(), _Gathered(), _Gathered()
     for batch in read(given, seen, processes, progress):
         if each is not None:
             each(batch)
-        speculates = np.isfinite(batch.acceptance_length) | (batch.commit != 1.0)
-        speculating.add(batch.rows(speculates))
-        plain.add(batch.rows(~speculates))
-    total = plain.windows.total + speculating.windows.total
-    if total == 0:
+        one_token, drafting = batch.plain, batch.speculating
+        plain.add(batch.rows(one_token))
+        speculating.add(batch.rows(drafting))
+        untold.add(batch.rows(~one_token & ~drafting))
+    kinds = [kind for kind in (speculating, plain, untold) if kind.windows.total]
+    if not kinds:
         raise nothing_found(given, seen)
-    return _diagnosis(plain, speculating, seen)
+    main, off = kinds[0], plain if speculating.windows.total else _Gathered()
+    if main is not untold:
+        main.join(untold)
+    return _diagnosis(main, off, seen)
 
 
 class _Gathered:
@@ -65,6 +72,8 @@ class _Gathered:
         self.streams = {name: MedianStream() for name in SUMMARISED}
         self.used = 0
         self.flags: Counter[Flag] = Counter()
+        self.others: list[_Gathered] = []
+        self._numbers: dict[tuple[str, str], int] = {}
 
     def add(self, batch: Windows) -> None:
         if len(batch) == 0:
@@ -72,28 +81,47 @@ class _Gathered:
         self.windows.add(batch)
         counted = batch.rows(batch.unflagged)
         self.used += len(counted)
+        number = self._numbers.setdefault((batch.file, batch.engine), len(self._numbers))
+        sources = _sources(counted, number)
         for name, stream in self.streams.items():
-            stream.add(getattr(counted, name))
+            stream.add(getattr(counted, name), sources)
         for flag in Flag:
-            number = int(((batch.flags & flag) != 0).sum())
-            if number:
-                self.flags[flag] += number
+            flagged = int(((batch.flags & flag) != 0).sum())
+            if flagged:
+                self.flags[flag] += flagged
+
+    def join(self, other: "_Gathered") -> None:
+        """Count windows of another kind too."""
+        self.others.append(other)
+        self.used += other.used
+        self.flags += other.flags
+        for name, stream in self.streams.items():
+            stream.join(other.streams[name])
+
+    @property
+    def total(self) -> int:
+        return self.windows.total + sum(other.total for other in self.others)
+
+    def result(self) -> tuple[tuple[Windows, ...], bool]:
+        rows, binned = self.windows.result()
+        for other in self.others:
+            more, more_binned = other.result()
+            rows, binned = _together(rows, more), binned or more_binned
+        return rows, binned
 
 
-def _diagnosis(plain: _Gathered, speculating: _Gathered, seen: Seen) -> Diagnosis:
-    """Put both kinds together: plain windows are the odd ones where any speculates."""
-    main = speculating if speculating.windows.total else plain
-    rows, binned = main.windows.result()
+def _diagnosis(main: _Gathered, off: _Gathered, seen: Seen) -> Diagnosis:
+    """All windows together; ``off`` are plain ones of a log that speculates elsewhere."""
+    rows, binned = main.result()
     flags = Counter(main.flags)
-    other = 0
-    if main is speculating and plain.windows.total:
-        off, off_binned = plain.windows.result()
-        other = plain.windows.total
-        rows = _together(rows, tuple(switched_off(part) for part in off))
-        binned = binned or off_binned
-        flags += plain.flags + Counter({Flag.SPECULATION_OFF: other})
-    total = main.windows.total + other
-    middles = {name: _middle(stream) for name, stream in main.streams.items()}
+    other = off.total
+    if other:
+        odd, odd_binned = off.result()
+        rows = _together(rows, tuple(switched_off(part) for part in odd))
+        binned = binned or odd_binned
+        flags += off.flags + Counter({Flag.SPECULATION_OFF: other})
+    total = main.total + other
+    middles = {name: _middle(stream, name, seen) for name, stream in main.streams.items()}
     summary = Summary(main.used, total - main.used, **middles)
     fit = fit_steps(rows, binned)
     words = Words(summary, fit, flags, seen, total, rows)
@@ -112,6 +140,13 @@ def _diagnosis(plain: _Gathered, speculating: _Gathered, seen: Seen) -> Diagnosi
     )
 
 
+def _sources(part: Windows, number: int) -> Integers:
+    """Who printed each window, over all files; llama.cpp's slots take turns in one row of time."""
+    own = part.source * (part.engine != "llama.cpp")
+    sources: Integers = own + MOST_SOURCES * number
+    return sources
+
+
 def switched_off(rows: Windows) -> Windows:
     """Plain windows of a server that speculates elsewhere in the log: flagged."""
     return replace(
@@ -126,13 +161,17 @@ def _together(some: tuple[Windows, ...], others: tuple[Windows, ...]) -> tuple[W
     return tuple(joined(parts) for parts in merged.values())
 
 
-def _middle(stream: MedianStream) -> Middle | None:
+def _middle(stream: MedianStream, name: str, seen: Seen) -> Middle | None:
+    """A median, with an interval where one means something: not of what the clients chose."""
     if not stream.n:
         return None
-    interval = stream.interval()
+    interval = None if name in CHOSEN else stream.interval()
     if interval is None:
         return Middle(stream.median())
-    return Middle(stream.median(), interval.low, interval.high, interval.kind)
+    low, high = interval.low, interval.high
+    if name in ("commit", "acceptance_length"):
+        low, high = max(1.0, low), min(high, seen.block or inf)
+    return Middle(stream.median(), low, max(high, low), interval.kind)
 
 
 def fit_steps(rows: Sequence[Windows], binned: bool) -> StepFit | None:
@@ -157,7 +196,8 @@ def fit_steps(rows: Sequence[Windows], binned: bool) -> StepFit | None:
         return None
     line = fit_polynomial(x.tolist(), y.tolist(), 1)
     residuals = y - (line.coefficients[0] + line.coefficients[1] * x)
-    independent = effective_size(residuals)
+    sources = np.concatenate([_sources(part, number) for number, part in enumerate(used)])
+    independent = independent_of(residuals, sources[known])
     intervals = [_widened(line, power, independent) for power in (0, 1)]
     slope = intervals[1]
     return StepFit(

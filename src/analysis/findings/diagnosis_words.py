@@ -12,6 +12,8 @@ from analysis.records.windows import FLAG_NAMES, Flag, Note, Windows
 
 STEADY = 0.02
 """A standard deviation of the logarithm below which a figure is called steady."""
+NEAR = 0.05
+"""Medians whose product is this close to the median throughput multiply."""
 STRAIGHT_PCT = 10.0
 
 
@@ -31,44 +33,97 @@ class Words:
         s = self.summary
         if s.windows_used == 0:
             return self._without_clean_windows()
-        of = f"{s.windows_used:,} of {self.total:,} windows"
+        of = f"{s.windows_used:,} of {_count(self.total)}"
         if s.step_ms is None or s.tok_per_s is None or s.commit is None:
-            return f"The log tells an acceptance, but no rate, in {of}: the step stays unknown."
-        streams = "" if s.running is None else _requests(s.running.median)
+            return self._incomplete(of)
+        where = "" if s.running is None else _requests(s.running.median)
+        ranks = self._ranks
+        if ranks > 1:
+            where += f" on each of {ranks} ranks"
+        speed = f"{s.tok_per_s.median:,.1f} tok/s{where}"
         if self.plain:
             return (
-                f"{s.tok_per_s.median:,.1f} tok/s{streams}, without speculation: one token per "
-                f"step, and a step of {_ms(s.step_ms)} ({of}, medians)."
+                f"{speed}, without speculation: one token per step, and a step of "
+                f"{_ms(s.step_ms)} ({of}, {self._medians})."
             )
         return (
-            f"{s.tok_per_s.median:,.1f} tok/s{streams}: {s.commit.median:.2f} tokens per step, "
-            f"over steps of {_ms(s.step_ms)} ({of}, medians)."
+            f"{speed}: {s.commit.median:.2f} tokens per step, over steps of {_ms(s.step_ms)} "
+            f"({of}, {self._medians})."
         )
 
+    @property
+    def _ranks(self) -> int:
+        """Ranks or engines that print side by side; slots of llama.cpp share one."""
+        return max(
+            (len(np.unique(p.source[p.unflagged])) for p in self.rows if p.engine != "llama.cpp"),
+            default=1,
+        )
+
+    def _incomplete(self, of: str) -> str:
+        """What is known, and what the log does not tell."""
+        s = self.summary
+        parts = [
+            (s.tok_per_s, "throughput {:,.1f} tok/s", "throughput"),
+            (s.step_ms, "step {:,.1f} ms", "step"),
+            (s.commit or s.acceptance_length, "", "commit length"),
+        ]
+        known = [form.format(middle.median) for middle, form, _ in parts[:2] if middle]
+        if s.commit is not None:
+            known.append(f"commit length {s.commit.median:.2f}")
+        elif s.acceptance_length is not None:
+            known.append(f"acceptance length {s.acceptance_length.median:.2f}")
+        missing = [name for middle, _, name in parts if middle is None]
+        lacks = f"; {' and '.join(missing)} not told" if missing else ""
+        text = ", ".join(known) or "nothing that can be used"
+        return f"{text[0].upper()}{text[1:]} ({of}, medians){lacks}: not enough for a split."
+
     def _without_clean_windows(self) -> str:
-        """What flagged windows still tell: other work only makes a step look longer."""
-        known = [part for part in self.rows if part.used.sum() == 0]
-        commit, length, step = (
-            np.concatenate([getattr(part, name) for part in known])
-            for name in ("commit", "acceptance_length", "step_ms")
+        """What flagged windows still tell: a prefill or a pause makes steps look longer only."""
+        commit, length, step, flags = (
+            np.concatenate([getattr(part, name) for part in self.rows])
+            for name in ("commit", "acceptance_length", "step_ms", "flags")
         )
         drafting = np.isfinite(length)
         if drafting.any():  # a window in which nothing was drafted tells nothing of the drafts
-            commit, step = commit[drafting], step[drafting]
-        commit = commit[np.isfinite(commit)]
-        step = step[np.isfinite(step)]
-        tells = _span("commit length is", commit) or _span("acceptance length is", length[drafting])
-        tells = tells or "nothing is told of drafts either"
-        if not len(step):
+            commit, step, flags = commit[drafting], step[drafting], flags[drafting]
+        tells = _span("commit length is", commit[np.isfinite(commit)])
+        tells = tells or _span("acceptance length is", length[drafting])
+        longer = int(Flag.PREFILL | Flag.MIXED | Flag.IDLE)
+        step = step[np.isfinite(step) & ((flags & ~longer) == 0)]
+        flagged = f"all flagged: {self._reasons()}"
+        if not np.isfinite(np.concatenate([part.step_ms for part in self.rows])).any():
             return (
-                f"No rate, so the step stays unknown: {tells} "
-                f"({self.total:,} windows, all flagged: {self._reasons()})."
+                f"No rate, so the step stays unknown: {tells or 'nothing is told of drafts'} "
+                f"({_count(self.total)}, {flagged})."
             )
-        return (
-            f"No window shows decoding alone: all {self.total:,} are flagged ({self._reasons()}). "
-            f"All the same {tells}, and a step takes at most {np.median(step):,.1f} ms: these "
-            "windows hold other work too."
+        text = f"No window shows decoding alone ({_count(self.total)}, {flagged})."
+        if tells:
+            text += f" All the same {tells}."
+        if len(step):
+            text += (
+                f" Steps look {float(np.median(step)):,.1f} ms long (median), rather too long than "
+                "too short, since these windows hold other work too."
+            )
+        return text
+
+    @property
+    def _medians(self) -> str:
+        """Medians of unlike windows do not multiply: then it is said, and why."""
+        s = self.summary
+        assert s.commit is not None
+        assert s.step_ms is not None
+        assert s.tok_per_s is not None
+        running = s.running.median if s.running else 1.0
+        product = 1000 * s.commit.median * running / s.step_ms.median
+        if abs(product / s.tok_per_s.median - 1) <= NEAR:
+            return "medians"
+        contexts = self._used("context_tokens")
+        contexts = contexts[np.isfinite(contexts)]
+        low, high = (contexts.min(), contexts.max()) if len(contexts) else (0.0, 0.0)
+        why = (
+            f"contexts run from {low:,.0f} to {high:,.0f} tokens" if high > 2 * low else "they vary"
         )
+        return f"medians each on its own: {why}"
 
     @property
     def plain(self) -> bool:
@@ -86,6 +141,7 @@ class Words:
             self._block(),
             self._definitions(),
             self._left_out(),
+            self._pooled(),
             self._assumed(),
             *self.seen.notes,
         ]
@@ -110,11 +166,12 @@ class Words:
         share = float(np.cov(np.log(commit), rate)[0, 1] / np.var(rate, ddof=1))
         what, part = ("commit", share) if share >= 0.5 else ("step", 1 - share)
         other = "step" if what == "commit" else "commit"
-        much = f"{100 * part:.0f} % of" if part <= 1 else f"all of (the {other} moves against it)"
+        much = f"{100 * part:.0f} % of the variance of its logarithm"
+        if part > 1:
+            much = f"the {other} moves against it"
         return (
             f"From window to window throughput per stream moves between {1000 * least:,.1f} and "
-            f"{1000 * most:,.1f} tok/s, and it is the {what} that moves it: {much} the variance of "
-            "its logarithm."
+            f"{1000 * most:,.1f} tok/s, and it is the {what} that moves it: {much}."
         )
 
     def _growth(self) -> str:
@@ -125,7 +182,7 @@ class Words:
         sign = "-" if fit.slope_us_per_token < 0 else "+"
         text = (
             f"Against context the step is {fit.intercept_ms:,.1f} ms{_range(fit.intercept_ci95)} "
-            f"{sign} {abs(fit.slope_us_per_token):,.2f} us{_range(fit.slope_ci95)} per token, from "
+            f"{sign} {abs(fit.slope_us_per_token):,.2f} µs{_range(fit.slope_ci95)} per token, from "
             f"{low:,.0f} to {high:,.0f} tokens at {fit.running:g} running (95 % confidence)"
         )
         if fit.slope_ci95 is None or fit.slope_ci95[0] <= 0 <= fit.slope_ci95[1]:
@@ -140,12 +197,14 @@ class Words:
         )
 
     def _needs(self) -> str:
-        s = self.summary
-        if self.plain or s.commit is None or s.step_ms is None:
+        """The plain step at which speculation breaks even: a window's step over its commit."""
+        commit, step = self._used("commit"), self._used("step_ms")
+        if self.plain or not len(commit):
             return ""
-        even = s.step_ms.median / s.commit.median
+        even = float(np.median(step / commit))
+        mixed = " in the median window" if len(commit) > 1 else ""
         return (
-            f"Speculation pays here only if a plain step takes more than {even:,.1f} ms "
+            f"Speculation pays here only if a plain step takes more than {even:,.1f} ms{mixed} "
             f"(plain decoding below {1000 / even:,.1f} tok/s per stream); measure one with it off."
         )
 
@@ -166,13 +225,14 @@ class Words:
     def _definitions(self) -> str:
         """Where commit and acceptance length differ, both under their own names."""
         s = self.summary
-        text = ""
-        if self._undrafted and s.commit is not None and s.acceptance_length is not None:
-            text = (
-                f"Some steps drafted nothing: commit length over all steps is "
-                f"{s.commit.median:.2f}, acceptance length over the steps that drafted "
-                f"{s.acceptance_length.median:.2f}."
-            )
+        text = "Some steps drafted nothing." if self._undrafted else ""
+        if text and s.commit is not None and s.acceptance_length is not None:
+            both = [f"{middle.median:.2f}" for middle in (s.commit, s.acceptance_length)]
+            if both[0] != both[1]:
+                text = (
+                    f"Some steps drafted nothing: commit length over all steps is {both[0]}, "
+                    f"acceptance length over the steps that drafted {both[1]}."
+                )
         if any(bool((part.notes & Note.OLD_ACCEPT_RATE).any()) for part in self.rows):
             text += " `accept rate` here is accept len over verified tokens (0.5.6 to 0.5.9)."
         return text.strip()
@@ -181,8 +241,18 @@ class Words:
         s = self.summary
         if not s.windows_flagged or not s.windows_used:
             return ""
-        counted = "1 window is" if s.windows_flagged == 1 else f"{s.windows_flagged:,} windows are"
-        return f"{counted} left out: {self._reasons()}."
+        are = "is" if s.windows_flagged == 1 else "are"
+        return f"{_count(s.windows_flagged)} {are} left out: {self._reasons()}."
+
+    def _pooled(self) -> str:
+        """Windows of several servers in one median: it is said, since it is seldom meant."""
+        engines = {part.engine for part in self.rows}
+        files = {part.file for part in self.rows}
+        if len(engines) > 1:
+            return f"Windows of {len(engines)} engines are taken together: diagnose them apart."
+        if len(files) > 1:
+            return f"Windows of {len(files)} files are taken together, as of one server."
+        return ""
 
     def _assumed(self) -> str:
         seen, said = self.seen, []
@@ -206,6 +276,10 @@ def _span(what: str, values: np.ndarray) -> str:
         return ""
     low, high = float(np.min(values)), float(np.max(values))
     return f"{what} {low:.2f}" + (f" to {high:.2f}" if high - low >= 0.005 else "")
+
+
+def _count(windows: int) -> str:
+    return "1 window" if windows == 1 else f"{windows:,} windows"
 
 
 def _requests(running: float) -> str:

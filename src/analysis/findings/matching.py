@@ -38,6 +38,8 @@ class Matched:
 def match(before: Side, after: Side) -> Matched:
     """Match the rows of two sides; contexts are the same within 2 %."""
     notes: list[str] = []
+    notes += [f"before: {note}" for note in without_context(before)]
+    notes += [f"after: {note}" for note in without_context(after)]
     before, after = _known_contexts(before), _known_contexts(after)
     before, after = _same_texts(before, after, notes)
     before, after = _same_running(before, after, notes)
@@ -46,6 +48,14 @@ def match(before: Side, after: Side) -> Matched:
         before, after = _one_running(before, after, notes)
         names = cells(before, after)
     return Matched(before, after, names, tuple(notes))
+
+
+def without_context(side: Side) -> list[str]:
+    """What is to be said of rows that ``match`` leaves out since only others tell a context."""
+    known = int(np.isfinite(side.context_tokens).sum())
+    if known in (0, len(side)):
+        return []
+    return [f"{len(side) - known:,} of {len(side):,} rows tell no context and are left out"]
 
 
 def _known_contexts(side: Side) -> Side:

@@ -15,7 +15,7 @@ from analysis.records.case import committed_cases, load_case
 from analysis.records.run import ExperimentName, Run, Sample, committed_runs, is_run, load_run
 from analysis.records.run_rows import method_of
 from analysis.records.tables import SweepRow, read_table
-from analysis.records.windows import Windows
+from analysis.records.windows import FLAG_NAMES, Windows
 
 Floats = NDArray[np.float64]
 Kind = Literal["log", "run", "case", "table"]
@@ -83,6 +83,7 @@ LABELS = ("text", "series", "request")
 def load_side(source: str, series: str | None = None) -> Side:
     """A side from a run, a case, a CSV table or else a log; of ``series`` alone if one is given.
 
+    Commas join the logs of one server, in the order of time.
     Raises ``InputError`` where nothing usable is found.
     """
     path = Path(source)
@@ -91,7 +92,7 @@ def load_side(source: str, series: str | None = None) -> Side:
         side = _side(f"run {run.name}", "run", _of_run(run))
     elif source in committed_cases() or (path / "case.toml").is_file():
         side = _of_case(source)
-    elif path.suffix.lower() == ".csv":
+    elif path.suffix.lower() == ".csv" and len(_logs(source)) == 1:
         side = _side(paths.relative(path), "table", table_values(path))
     else:
         side = _of_log(source)
@@ -125,21 +126,37 @@ def of_windows(name: str, batches: Sequence[Windows], notes: tuple[str, ...] = (
 def _of_log(source: str) -> Side:
     from analysis.findings.diagnosis import diagnose  # reads all engines' logs: slow to import
 
-    path = Path(source)
-    if path.is_dir():
-        expected = "a log file, a CSV table, a run folder or a case folder"
-        raise InputError(paths.relative(path), "a folder", expected)
-    found = diagnose([source])
+    parts = _logs(source)
+    several = len(parts) > 1
+    for part in parts:
+        if part.is_dir():
+            expected = "a log file, a CSV table, a run folder or a case folder"
+            raise InputError(paths.relative(part), "a folder", expected)
+        if several and part.suffix.lower() == ".csv":
+            expected = "logs alone between the commas"
+            raise InputError(paths.relative(part), "a table", expected)
+    found = diagnose(parts)
+    name = paths.relative(parts[0]) + (f" and {len(parts) - 1} more" if several else "")
     notes = [f"{found.summary.windows_used:,} of {found.windows_total:,} windows carry no flag"]
     if found.binned:
         notes.append("windows are taken together in bins, and each bin counts as one value")
-    side = of_windows(paths.relative(path), found.windows, tuple(notes))
+    side = of_windows(name, found.windows, tuple(notes))
     if not len(side):
+        counts = sorted(found.flags.items(), key=lambda item: -item[1])
+        reasons = ", ".join(f"{FLAG_NAMES[flag]} {n:,}" for flag, n in counts if n)
         total = f"no window of decoding alone among {found.windows_total:,}"
-        raise InputError(paths.relative(path), total, "a log with undisturbed decoding")
+        total += f" ({reasons})" if reasons else ""
+        raise InputError(name, total, "a log with undisturbed decoding")
     if found.seen.block is not None:
         side = replace(side, block=np.full(len(side), float(found.seen.block)))
     return side
+
+
+def _logs(source: str) -> list[Path]:
+    """One path, or those between commas where no file has such a name."""
+    if Path(source).exists():
+        return [Path(source)]
+    return [Path(part.strip()) for part in source.split(",") if part.strip()] or [Path(source)]
 
 
 def _of_run(run: Run) -> list[Values]:

@@ -8,6 +8,7 @@ size is taken once: what a server writes meanwhile is not read.
 import gzip
 import io
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ USUAL_LINE = 1 << 16
 LONGEST_LINE = 1 << 20
 """A longer line is cut: no report on decoding is a thousandth of it."""
 HEAD_BYTES = 1 << 16
-PIECE_BYTES = 1 << 18
+PIECE_BYTES = 1 << 13
 """Read at a time: what an archive gives before it breaks off is not lost but for one piece."""
 UNFINISHED = b"\0\n"
 """Ends a last line without a newline: no number that touches it counts."""
@@ -110,7 +111,9 @@ class Log:
             raise InputError(self.name, "a folder", "a log file")
         number = sys.stdin.fileno() if self.stdin else os.open(self.path, os.O_RDONLY)
         raw = io.FileIO(number, closefd=not self.stdin)
-        self.size = None if self.stdin else os.fstat(number).st_size
+        status = os.fstat(number)
+        self._regular = stat.S_ISREG(status.st_mode) and not self.stdin
+        self.size = status.st_size if self._regular else None
         buffered = io.BufferedReader(raw)
         start = buffered.peek(HEAD_BYTES)[:4]
         self._archive = next(
@@ -123,17 +126,17 @@ class Log:
             self._stream = zstd.ZstdFile(buffered)
         else:
             self._stream = buffered
-        self._first = _read_fully(self._stream, HEAD_BYTES)
+        self._first = _read_fully(self._stream, HEAD_BYTES, PIECE_BYTES)
         self.head = self._first
 
     @property
     def plain(self) -> bool:
         """Whether several processes can read it."""
-        return not self.stdin and not self._archive
+        return self._regular and not self._archive
 
     def done(self) -> int:
         """Bytes of the file that were taken in by ``blocks``, as they lie on the disk."""
-        return 0 if self.stdin else self._raw.tell()
+        return self._raw.tell() if self._regular else 0
 
     def _check(self, head: bytes) -> None:
         if not head:
@@ -179,7 +182,7 @@ class Log:
 
     def _more(self, size: int) -> bytes:
         try:
-            return _read_fully(self._stream, size)
+            return _read_fully(self._stream, size, PIECE_BYTES)
         except _BROKEN as error:
             what = self._archive or "the log"
             self.ended_early = f"{what} breaks off: {error}"
@@ -193,14 +196,14 @@ class Log:
         return b""
 
 
-def _read_fully(stream: Readable, size: int) -> bytes:
+def _read_fully(stream: Readable, size: int, piece: int = BLOCK_BYTES) -> bytes:
     """``size`` bytes, or what there is: a pipe gives less at a time.
 
     An archive that breaks off gives what lies before, and raises when it is read again.
     """
     parts, missing = [], size
     try:
-        while missing and (data := stream.read(min(missing, PIECE_BYTES))):
+        while missing and (data := stream.read(min(missing, piece))):
             parts.append(data)
             missing -= len(data)
     except _BROKEN:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from analysis.errors import InputError
 from analysis.logs import answers, benchmarks, llama_cpp, snapshots, vllm
-from analysis.logs.blocks import BLOCK_BYTES, Log, Span, name_of
+from analysis.logs.blocks import BLOCK_BYTES, STDIN, Log, Span, name_of
 from analysis.logs.parse import Parsed, parse, shape
 from analysis.logs.sglang_windows import Reader as SglangReader
 from analysis.records.seen import EXAMPLES, Seen
@@ -48,7 +48,7 @@ def read(
     snapshots among ``given`` are taken together, in their order. Raises ``InputError`` for a file
     that cannot be read.
     """
-    logs = [Log(one) for one in given]
+    logs = [Log(one) for one in _once(given)]
     sizes = [log.size for log in logs]
     known = [size for size in sizes if size is not None]
     total = sum(known) if len(known) == len(sizes) else None
@@ -68,6 +68,11 @@ def read(
         else:
             yield from _read_log(log, seen, processes, before, total, progress, block_bytes)
         before += log.size or 0
+
+
+def _once(given: Sequence[str | Path]) -> list[str | Path]:
+    """A file that is given twice is read once."""
+    return list({one if str(one) == STDIN else Path(one).resolve(): one for one in given}.values())
 
 
 def _read_log(

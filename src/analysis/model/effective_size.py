@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+CORRELATION_SHOWS = 8
+"""Values from which their correlation in time is estimated; fewer are taken as independent."""
 ROUNDING = 1e-12
 """A scatter below this share of the largest value is that of floating-point numbers."""
 
@@ -33,3 +35,15 @@ def effective_size(values: Sequence[float] | NDArray[np.float64]) -> float:
     lag1 = float(centred[1:] @ centred[:-1]) / squares
     lag1 = min(1.0, max(0.0, lag1 + (1 + 4 * lag1) / n))
     return max(1.0, n * (1 - lag1) / (1 + lag1))
+
+
+def independent_values(values: Sequence[float] | NDArray[np.float64]) -> float:
+    """``effective_size`` where there are values enough to show a correlation, else their number.
+
+    From three to seven values the estimate is mostly noise: of six independent ones it makes an
+    interval four times as wide as need be one time in ten. Taken as independent, such values cover
+    95 % if they are, 85 to 90 % at a true lag-1 correlation of 0.3 and 70 to 80 % at 0.6.
+    """
+    known = np.asarray(values, dtype=np.float64)
+    n = int(np.isfinite(known).sum())
+    return effective_size(known) if n >= CORRELATION_SHOWS else float(n)

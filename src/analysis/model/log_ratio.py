@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from analysis.model.effective_size import effective_size
+from analysis.model.effective_size import independent_values
 from analysis.model.regression import Interval
 
 Floats = NDArray[np.float64]
@@ -85,7 +85,8 @@ def mean_of_logs(cells: Sequence[Floats], successive: bool = False) -> LogMean:
     """Mean over cells of the mean logarithm in each.
 
     The scatter is that within cells, pooled over them. ``successive`` values, one cell of windows
-    in the order of time, count as many as their correlation leaves. ``None`` for the variance
+    in the order of time, count as many as their correlation leaves: see ``independent_values``.
+    ``None`` for the variance
     where no cell has two values, or where repeats do not differ: the same request that commits
     the same tokens again is no second observation.
     """
@@ -95,7 +96,7 @@ def mean_of_logs(cells: Sequence[Floats], successive: bool = False) -> LogMean:
         n = len(cells[0])
         if n < 2 or squares / n <= NO_SCATTER:
             return LogMean(value)
-        size = max(2.0, effective_size(cells[0]))
+        size = max(2.0, independent_values(cells[0]))
         # squares / n falls short of the variance by 1 - 1/size, as it does by 1 - 1/n without
         # correlation.
         return LogMean(value, squares / n / (size - 1), size - 1)

@@ -13,6 +13,8 @@ from analysis.model.regression import t_quantile
 
 FEWEST = 6
 """Independent values below which no pair of them covers the median with 95 %."""
+FEWEST_FOR_T = 4
+"""Independent values below which Student's t says nothing of use."""
 CORRELATION_SHOWS = 8
 """Values from which their correlation in time is estimated."""
 EXACT = 200_000
@@ -53,26 +55,43 @@ class MedianInterval:
 
 
 class MedianStream:
-    """Positive values that arrive in batches, in the order of time; undefined ones are left out."""
+    """Positive values that arrive in batches, in the order of time; undefined ones are left out.
+
+    Values of different ``sources`` (ranks that log side by side) are each correlated in time, and
+    taken to be independent of one another.
+    """
 
     def __init__(self) -> None:
         self.n = 0
         self._kept: list[NDArray[np.float64]] = []
+        self._sources: list[NDArray[np.int64]] = []
         self._first = 0
         self._counts = np.zeros(0, dtype=np.int64)
         self._share = 1.0
 
-    def add(self, values: Sequence[float] | NDArray[np.float64]) -> None:
+    def add(
+        self,
+        values: Sequence[float] | NDArray[np.float64],
+        sources: NDArray[np.int64] | None = None,
+    ) -> None:
         """Take in a batch."""
-        known = np.asarray(values, dtype=np.float64)
-        known = known[np.isfinite(known)]
-        self.n += len(known)
-        self._kept.append(known)
-        if sum(map(len, self._kept)) > EXACT:
-            if not len(self._counts):
-                first = np.concatenate(self._kept)
-                self._share = effective_size(first) / len(first)
+        given = np.asarray(values, dtype=np.float64)
+        known = np.isfinite(given)
+        self._kept.append(given[known])
+        of = np.zeros(len(given), dtype=np.int64) if sources is None else sources
+        self._sources.append(of[known])
+        self.n += len(self._kept[-1])
+        self._fold_if_many()
+
+    def join(self, other: "MedianStream") -> None:
+        """Take in all that another stream holds."""
+        self.n += other.n
+        self._kept += other._kept
+        self._sources += other._sources
+        self._fold_if_many()
+        if len(other._counts):
             self._fold()
+            self._count(other._first, other._counts)
 
     def median(self) -> float:
         """The middle value, or the mean of the middle two; NaN for none."""
@@ -82,22 +101,18 @@ class MedianStream:
         """95 % confidence interval of the median, for as many independent values as there are.
 
         Their number is that of the values less what their correlation in time takes
-        (``effective_size``; of a long stream it is learned from the first 200,000). Fewer than
-        eight values cannot show a correlation and are taken as independent. ``None`` where fewer
-        than two are left: the values move together, with a context that grows for one.
+        (``effective_size``; of a long stream it is learned from the first 200,000). ``None`` where
+        fewer than four are left: the values are few, or move together, as with a growing context.
         """
         if not self.n:
             return None
-        share = self._share
-        if not len(self._counts):
-            kept = np.concatenate(self._kept)
-            share = effective_size(kept) / self.n if self.n >= CORRELATION_SHOWS else 1.0
+        share = self._share if len(self._counts) else self._independent() / self.n
         independent = share * self.n + 1e-9
         ranks = median_ranks(int(independent))
         if ranks is not None:
             low, high = ((rank - 0.5) / int(independent) for rank in ranks)
             return MedianInterval(self._quantile(low), self._quantile(high), BY_RANKS)
-        if independent < 2 or len(self._counts):
+        if independent < FEWEST_FOR_T or len(self._counts):
             return None
         logs = np.log(np.concatenate(self._kept))
         half = t_quantile(int(independent) - 1) * float(np.std(logs, ddof=1)) / sqrt(independent)
@@ -106,21 +121,37 @@ class MedianStream:
         low, high = float(np.exp(centre - half)), float(np.exp(centre + half))
         return MedianInterval(min(low, median), max(high, median), BY_T)
 
+    def _independent(self) -> float:
+        return independent_of(np.concatenate(self._kept), np.concatenate(self._sources))
+
+    def _fold_if_many(self) -> None:
+        if sum(map(len, self._kept)) > EXACT:
+            if not len(self._counts):
+                self._share = self._independent() / sum(map(len, self._kept))
+            self._fold()
+
     def _fold(self) -> None:
         """Count what was kept in bins of the logarithm; what lies beyond them in the outermost."""
-        values = np.concatenate(self._kept)
-        self._kept = []
-        places = np.floor(np.log(values[values > 0]) / RESOLUTION).astype(np.int64)
-        places = np.clip(places, LEAST_PLACE, -LEAST_PLACE)
-        low, high = int(places.min()), int(places.max())
-        if len(self._counts):
-            low = min(low, self._first)
-            high = max(high, self._first + len(self._counts) - 1)
-        counts = np.bincount(places - low, minlength=high - low + 1)
-        if len(self._counts):
-            at = self._first - low
-            counts[at : at + len(self._counts)] += self._counts
-        self._first, self._counts = low, counts
+        values = np.concatenate([*self._kept, np.zeros(0)])
+        values = values[values > 0]
+        self._kept, self._sources = [], []
+        if len(values):
+            places = np.floor(np.log(values) / RESOLUTION).astype(np.int64)
+            places = np.clip(places, LEAST_PLACE, -LEAST_PLACE)
+            low = int(places.min())
+            self._count(low, np.bincount(places - low))
+
+    def _count(self, first: int, counts: NDArray[np.int64]) -> None:
+        """Add counts of bins, of which the first is ``first``."""
+        if not len(self._counts):
+            self._first, self._counts = first, counts
+            return
+        low = min(first, self._first)
+        high = max(first + len(counts), self._first + len(self._counts))
+        total = np.zeros(high - low, dtype=np.int64)
+        for at, some in ((first - low, counts), (self._first - low, self._counts)):
+            total[at : at + len(some)] += some
+        self._first, self._counts = low, total
 
     def _quantile(self, share: float) -> float:
         if not len(self._counts):
@@ -130,3 +161,15 @@ class MedianStream:
         total = np.cumsum(self._counts)
         at = int(np.searchsorted(total, share * total[-1]))
         return float(np.exp((self._first + min(at, len(total) - 1) + 0.5) * RESOLUTION))
+
+
+def independent_of(values: NDArray[np.float64], sources: NDArray[np.int64]) -> float:
+    """Independent values of all sources together.
+
+    Fewer than eight of one source cannot show a correlation and are taken as independent.
+    """
+    total = 0.0
+    for source in np.unique(sources):
+        own = values[sources == source]
+        total += effective_size(own) if len(own) >= CORRELATION_SHOWS else float(len(own))
+    return total

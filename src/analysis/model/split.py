@@ -11,17 +11,14 @@ from math import log
 from typing import Literal
 
 from analysis.model.log_ratio import LogRatio, share_interval
-from analysis.model.observed import Observed
 from analysis.model.regression import Interval
-from analysis.model.same_context import Adjustment, Aligned, align
+from analysis.model.same_context import Adjustment, Aligned
 
 Verdict = Literal["step", "commit", "both", "no difference shown"]
 
 SIGNIFICANT = 0.05
 CLOSE = 0.05
 """A ratio without an interval counts as different from 1 beyond this share."""
-NO_CHANGE = 0.01
-"""A throughput ratio closer to 1 than this has no shares."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +54,11 @@ class Split:
 
     @property
     def commit_share(self) -> float | None:
-        """Share of the commit in the change, on the log scale; ``None`` where nothing changed."""
-        if abs(self.throughput.value) <= log(1 + NO_CHANGE):
+        """Share of the commit in the change, on the log scale.
+
+        ``None`` where the throughput is not shown to differ, or where nothing bounds the share.
+        """
+        if not self.throughput_changed or self._share_is_unbounded:
             return None
         return self.commit.value / self.throughput.value
 
@@ -69,7 +69,7 @@ class Split:
 
     @property
     def commit_share_interval95(self) -> Interval | None:
-        """Its 95 % confidence interval by Fieller; ``None`` where unbounded or not known."""
+        """Its 95 % confidence interval by Fieller; ``None`` where it is not known."""
         if self.commit_share is None:
             return None
         return share_interval(self.commit, self.step, self.throughput)
@@ -79,6 +79,17 @@ class Split:
         """The same of the step."""
         interval = self.commit_share_interval95
         return None if interval is None else (1 - interval[1], 1 - interval[0])
+
+    @property
+    def throughput_changed(self) -> bool:
+        """Whether the throughput is shown to differ: it can where neither factor does."""
+        return differs(self.throughput)
+
+    @property
+    def _share_is_unbounded(self) -> bool:
+        ratios = self.commit, self.step, self.throughput
+        known = all(ratio.variance is not None for ratio in ratios)
+        return known and share_interval(*ratios) is None
 
     @property
     def smallest_detectable_pct(self) -> float | None:
@@ -104,7 +115,7 @@ class Split:
 
     @property
     def verdict(self) -> Verdict:
-        """Which factor the change is in."""
+        """Which factor the change is in: ``no difference shown`` is said of the factors alone."""
         words: dict[tuple[bool, bool], Verdict] = {
             (True, True): "both",
             (True, False): "commit",
@@ -119,8 +130,3 @@ def differs(ratio: LogRatio) -> bool:
     if ratio.interval95 is None:
         return abs(ratio.value) > log(1 + CLOSE)
     return not ratio.interval95[0] <= 1 <= ratio.interval95[1]
-
-
-def split(before: Observed, after: Observed) -> Split:
-    """Split the change from ``before`` to ``after`` at the same context: see ``align``."""
-    return Split(align(before, after))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.model.effective_size import effective_size
+from analysis.model.effective_size import independent_values
 from analysis.model.log_ratio import NO_SCATTER, LogMean
 from analysis.model.regression import Interval, PolynomialFit, fit_polynomial
 
@@ -61,7 +61,7 @@ def step_line(
     """The line of one side; ``None`` with fewer than three distinct contexts.
 
     ``successive`` values, windows in the order of time, count as many as the correlation of what
-    the line leaves of them says.
+    the line leaves of them says: see ``independent_values``.
     """
     x, y = np.asarray(contexts, dtype=np.float64), np.asarray(steps_ms, dtype=np.float64)
     if not np.all(np.isfinite(x)) or len(np.unique(x)) < FEWEST_CONTEXTS:
@@ -70,5 +70,5 @@ def step_line(
     at = np.array([fit.at(value) for value in x])
     dof = float(fit.dof)
     if successive:
-        dof = max(1.0, effective_size(y - at) - 2)
+        dof = max(1.0, independent_values(y - at) - 2)
     return StepLine(fit, fit.dof / dof, dof, (y - at) / at)

@@ -4,6 +4,7 @@ import csv
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from itertools import chain
@@ -14,13 +15,23 @@ import numpy as np
 
 from analysis import paths
 from analysis.errors import InputError
-from analysis.records.windows import FLAG_NAMES, Clock, Flag, Windows, flag_names, note_names
+from analysis.records.windows import (
+    FLAG_NAMES,
+    Clock,
+    Flag,
+    Windows,
+    flag_names,
+    marked,
+    note_names,
+)
 from analysis.rounding import significant
 
 CSV, PARQUET = ".csv", ".parquet"
 AGAIN = ".again"
 NUMBERS = ("context_tokens", "running", "tok_per_s", "commit", "acceptance_length", "step_ms")
 HEADER = ("file", "line", "time", "source", *NUMBERS, "notes", "flags")
+PLAIN = "1.0"
+"""A commit length without speculation, as it is written."""
 OFF = FLAG_NAMES[Flag.SPECULATION_OFF]
 
 
@@ -82,15 +93,15 @@ class WindowFile:
 
     def add(self, windows: Windows) -> None:
         """Write the next windows."""
-        speculating = np.isfinite(windows.acceptance_length) | (windows.commit != 1.0)
-        if speculating.any() and not self._speculates:
+        plain = windows.plain
+        if windows.speculating.any() and not self._speculates:
             self._speculates = True
             if self._plain:
                 self._rows.flag_all()
-        if self._speculates and not speculating.all():
-            flags = np.where(speculating, 0, int(Flag.SPECULATION_OFF))
-            windows.flags[:] |= flags
-        self._plain = self._plain or not bool(speculating.all())
+        self._plain = self._plain or bool(plain.any())
+        if self._speculates:
+            off = marked(plain, Flag.SPECULATION_OFF)
+            windows = replace(windows, flags=windows.flags | off)
         self._rows.write(windows)
 
 
@@ -138,7 +149,10 @@ class _Csv:
             rows = csv.reader(old)
             writer = csv.writer(new, lineterminator="\n")
             writer.writerow(next(rows))
-            writer.writerows([*row[:-1], _with_off(row[-1])] for row in rows)
+            at = HEADER.index("commit")
+            writer.writerows(
+                [*row[:-1], _with_off(row[-1])] if row[at] == PLAIN else row for row in rows
+            )
         shutil.move(again, self._path)
         self._open("a")
 
@@ -169,7 +183,10 @@ class _Parquet:
         again = self._path.with_name(self._path.name + AGAIN)
         self._writer = self._pq.ParquetWriter(again, self._schema)
         for batch in self._pq.ParquetFile(self._path).iter_batches():
-            rows = [row | {"flags": _with_off(row["flags"])} for row in batch.to_pylist()]
+            rows = [
+                row | {"flags": _with_off(row["flags"])} if row["commit"] == float(PLAIN) else row
+                for row in batch.to_pylist()
+            ]
             self._writer.write_table(self._pa.Table.from_pylist(rows, schema=self._schema))
         again.replace(self._path)  # the writer's open file goes on under the new name
 

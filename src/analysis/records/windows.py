@@ -120,6 +120,19 @@ class Windows:
         """Which rows count in a summary."""
         return self.used > 0
 
+    @property
+    def speculating(self) -> NDArray[np.bool_]:
+        """Rows that tell of drafts."""
+        told: NDArray[np.bool_] = np.isfinite(self.acceptance_length)
+        told |= np.isfinite(self.commit) & (self.commit != 1.0)
+        return told
+
+    @property
+    def plain(self) -> NDArray[np.bool_]:
+        """Rows of plain decoding: one token a step, and nothing of drafts. Others tell neither."""
+        told: NDArray[np.bool_] = (self.commit == 1.0) & np.isnan(self.acceptance_length)
+        return told
+
     def rows(self, keep: "NDArray[np.bool_] | NDArray[np.int64] | slice") -> "Windows":
         """The rows that ``keep`` selects."""
         if isinstance(keep, np.ndarray) and keep.dtype == bool and bool(keep.all()):

@@ -25,9 +25,10 @@ def over_time(axes: Sequence[Axes], table: pd.DataFrame) -> Sequence[Axes]:
 def step_over_context(axis: Axes, table: pd.DataFrame) -> Axes:
     """The step of every window over its context, and the fitted line."""
     rows = _windows(table)
-    over_context(axis, [rows])
-    fitted = table.dropna(subset=["fitted_step_ms"]).sort_values("context_tokens")
-    axis.plot(fitted["context_tokens"], fitted["fitted_step_ms"], "-", color="#222222", lw=1.4)
+    first = table.iloc[0]
+    counted = rows.context_tokens[rows.unflagged]
+    line = (float(first["fit_intercept_ms"]), float(first["fit_slope_us_per_token"]) / 1000)
+    over_context(axis, [rows], line, (float(np.nanmin(counted)), float(np.nanmax(counted))))
     key(axis.figure, [rows], ["step_ms"], "line fitted to windows that count")  # type: ignore[arg-type]
     return axis
 

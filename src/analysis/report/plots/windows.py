@@ -109,7 +109,8 @@ def over_context(
     top = _top(known, "step_ms")
     for group in known:
         _points(axis, group, group.rows.context_tokens, "step_ms", top, _size(batches))
-    contexts = np.concatenate([g.rows.context_tokens for g in known]) if known else np.zeros(0)
+    drawn = [g.rows.context_tokens[g.rows.step_ms > 0] for g in known]
+    contexts = np.concatenate(drawn) if drawn else np.zeros(0)
     contexts = contexts[np.isfinite(contexts) & (contexts > 0)]
     if line is not None and span is not None:
         x = np.linspace(*span, 200)

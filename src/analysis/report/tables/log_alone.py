@@ -17,29 +17,26 @@ FIGURES = {
 
 
 def windows(found: LogAlone) -> pd.DataFrame:
-    """Every window, and the fitted step at its context."""
+    """Every window; the fitted line stands in every row."""
     fit = found.diagnosis.fit
     rows = []
     for part in found.diagnosis.windows:
         for row, time_s, used in zip(rows_of(part), part.time_s, part.unflagged, strict=True):
-            context = row["context_tokens"]
-            fitted = None
-            if fit is not None and context is not None and used:
-                fitted = fit.intercept_ms + fit.slope_us_per_token * context / 1000
             rows.append(
                 {
                     "line": row["line"],
                     "time_s": None if np.isnan(time_s) else float(time_s),
                     "clock": part.clock,
                     "source": row["source"],
-                    "context_tokens": context,
+                    "context_tokens": row["context_tokens"],
                     "running": row["running"],
                     "tok_per_s": row["tok_per_s"],
                     "commit_length": row["commit"],
                     "step_ms": row["step_ms"],
-                    "fitted_step_ms": fitted,
                     "counts": bool(used),
                     "flags": "; ".join(row["flags"]),
+                    "fit_intercept_ms": None if fit is None else fit.intercept_ms,
+                    "fit_slope_us_per_token": None if fit is None else fit.slope_us_per_token,
                 }
             )
     return pd.DataFrame(rows)

@@ -14,7 +14,7 @@ from analysis.logs import llama_cpp
 from analysis.logs.llama_cpp import Reader, parse
 from analysis.logs.scan import Scan
 from analysis.model.decode_steps import commit_length
-from analysis.records.seen import Seen
+from analysis.records.seen import CALLER, Seen
 from analysis.records.windows import COLUMNS, Flag, Note, Windows
 
 DATA = Path(__file__).parent / "data"
@@ -29,9 +29,11 @@ LOGS = {
 }
 
 
-def read(text: str, cuts: list[int] | None = None) -> tuple[Seen, list[Windows]]:
+def read(
+    text: str, cuts: list[int] | None = None, seen: Seen | None = None
+) -> tuple[Seen, list[Windows]]:
     """Windows of a log; ``cuts`` are lines before which a new block begins."""
-    seen, lines = Seen(), text.splitlines(keepends=True)
+    seen, lines = seen or Seen(), text.splitlines(keepends=True)
     reader, found = Reader("a.log", seen), []
     for begin, end in pairwise([0, *(cuts or []), len(lines)]):
         parsed = parse(Scan("".join(lines[begin:end]).encode()))
@@ -330,6 +332,44 @@ def test_a_commit_above_the_block_of_the_command_line_is_flagged() -> None:
     seen, [made] = read(command + "".join([*request(1, 10.0, accepted=80, drafted=90)]))
     assert (seen.block, seen.block_from) == (4, "--draft-max")
     assert made.flags.tolist() == [Flag.ABOVE_BLOCK]  # 5 tokens a step
+
+
+EIGHT = "+ llama-server -m m.gguf -md d.gguf --draft-max 8\n"
+THREE = EIGHT.replace("8", "3")
+
+
+def test_a_server_with_fewer_drafts_has_its_own_block() -> None:
+    text = EIGHT + "".join(request(1, 10.0, accepted=80, drafted=90))
+    text += THREE + "n_max = 2\n" + "".join(request(1, 2.0, accepted=80, drafted=90))
+    seen, [made] = read(text)
+    assert made.flags.tolist() == [0, Flag.ABOVE_BLOCK]  # 5 tokens a step
+    assert (seen.block, seen.block_from, seen.blocks) == (None, "", [9, 4])
+    assert rows(text, list(range(1, text.count("\n")))) == rows(text)
+
+
+def test_what_one_file_says_does_not_count_for_another() -> None:
+    seen, _ = read(THREE + "".join(request(1, 10.0)))
+    _, [made] = read("".join(request(1, 10.0, accepted=80, drafted=90)), seen=seen)
+    assert made.flags.tolist() == [0]
+    assert (seen.block, seen.block_from) == (4, "--draft-max")
+    read(EIGHT + "".join(request(1, 10.0)), seen=seen)
+    assert (seen.block, seen.blocks) == (None, [4, 9])
+
+
+def test_a_model_that_a_router_loads_later_takes_no_drafts_from_the_others() -> None:
+    one, two = request(0, 10.0, accepted=80, drafted=90), request(1, 20.0, accepted=80, drafted=90)
+    begun = "".join(f"[1111] {line}" for line in one) + "[2222] " + request(5, 12.0)[1]
+    text = f"[1111] {EIGHT}{begun}[2222] {THREE}" + "".join(f"[1111] {line}" for line in two)
+    made = only(text)
+    assert not (made.flags & Flag.ABOVE_BLOCK).any()
+    assert rows(text, list(range(1, text.count("\n")))) == rows(text)
+
+
+def test_the_block_that_the_caller_gives_wins() -> None:
+    seen = Seen(block=4, block_from=CALLER)
+    _, [made] = read(EIGHT + "".join(request(1, 10.0, accepted=80, drafted=90)), seen=seen)
+    assert made.flags.tolist() == [Flag.ABOVE_BLOCK]
+    assert (seen.block, seen.block_from) == (4, CALLER)
 
 
 def test_a_shifted_context_is_not_prompt_and_answer() -> None:

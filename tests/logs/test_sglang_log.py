@@ -9,17 +9,19 @@ import pytest
 
 from analysis.logs import sglang
 from analysis.logs.scan import Scan
-from analysis.logs.sglang_windows import NEW_RATE, OLD_RATE, Reader, rate_meaning
+from analysis.logs.sglang_windows import LEARN_FROM, NEW_RATE, OLD_RATE, Reader, rate_meaning
 from analysis.records.bins import joined
-from analysis.records.seen import Seen
+from analysis.records.seen import CALLER, Seen
 from analysis.records.windows import Flag, Note, Windows, flag_names
 
 DATA = Path(__file__).parent / "data"
 
 
-def read(text: bytes, block_lines: int | None = None) -> tuple[Windows, Seen]:
+def read(
+    text: bytes, block_lines: int | None = None, seen: Seen | None = None
+) -> tuple[Windows, Seen]:
     """All windows of a log, read in blocks of so many lines."""
-    seen = Seen()
+    seen = seen or Seen()
     reader = Reader("a.log", seen)
     lines = text.splitlines(keepends=True)
     size = block_lines or len(lines)
@@ -62,6 +64,22 @@ def prefill(time: int, running: int = 0, rank: str = " TP0") -> bytes:
     ).encode()
 
 
+def server(**given: object) -> bytes:
+    """The line on which a server tells its arguments."""
+    told = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    return f"[2026-01-01 10:00:00] server_args=ServerArgs(model_path='m', {told})\n".encode()
+
+
+def run(lengths: list[float], steps: int = 40, rates: list[float] | None = None) -> bytes:
+    """One request's lines after so many forwards each; ``token`` grows by what they commit."""
+    tokens, text = 100.0, b""
+    for i, accept in enumerate(lengths):
+        tokens += steps * accept
+        rate = None if rates is None else rates[i]
+        text += line(i % 60, token=round(tokens), accept=accept, rate=rate)
+    return text
+
+
 def test_eagle3_steps_are_steady_and_the_first_line_is_idle_time() -> None:
     """sgl-project/sglang#11948."""
     windows, seen = committed("sgl-project-sglang-11948.log")
@@ -71,7 +89,8 @@ def test_eagle3_steps_are_steady_and_the_first_line_is_idle_time() -> None:
     assert clean.step_ms.min() == pytest.approx(10.86, abs=0.006)
     assert clean.step_ms.max() == pytest.approx(10.90, abs=0.006)
     assert (windows.notes == Note.OLD_ACCEPT_RATE).all()
-    assert (seen.block, seen.steps_per_line, seen.steps_per_line_assumed) == (4, 40, False)
+    assert (seen.block, seen.verified_tokens) == (None, 4)
+    assert (seen.steps_per_line, seen.steps_per_line_assumed) == (40, False)
 
 
 def test_the_step_is_equal_on_every_rank_while_the_commit_moves() -> None:
@@ -107,6 +126,7 @@ def test_accept_len_of_clean_lines_is_the_growth_of_token(name: str) -> None:
     """
     windows, seen = committed(f"sglang-0.5.23-{name}.log")
     assert (seen.steps_per_line, seen.steps_per_line_assumed) == (10, False)
+    assert (seen.block, seen.verified_tokens) == (None, 4)
     clean = [i for i in range(len(windows)) if windows.flags[i] == 0]
     assert len(clean) >= 4
     grown = np.array([windows.context_tokens[i] - windows.context_tokens[i - 1] for i in clean])
@@ -168,6 +188,97 @@ def test_a_commit_above_the_block_is_flagged() -> None:
     windows, seen = read(args + line(1, accept=3.9) + line(2, accept=4.5, token=280))
     assert (seen.block, seen.block_from) == (4, "the server's arguments")
     assert names(windows)[1] == ["commit above block"]
+
+
+TREE = {"speculative_num_steps": 3, "speculative_eagle_topk": 4}
+
+
+@pytest.mark.parametrize(
+    ("given", "block"),
+    [
+        ({"speculative_algorithm": "EAGLE", **TREE, "speculative_num_draft_tokens": 16}, 4),
+        ({"speculative_num_steps": 5, "speculative_num_draft_tokens": 4}, 4),
+        ({"speculative_num_steps": 3, "speculative_num_draft_tokens": None}, 4),
+        ({"speculative_algorithm": "NGRAM", **TREE, "speculative_num_draft_tokens": 12}, 12),
+        ({"speculative_num_steps": 0, "speculative_num_draft_tokens": 12}, 12),
+        (
+            {
+                "speculative_algorithm": "DFLASH",
+                "speculative_num_steps": 1,
+                "speculative_num_draft_tokens": 16,
+            },
+            16,
+        ),
+    ],
+)
+def test_the_block_of_the_arguments(given: dict[str, object], block: int) -> None:
+    windows, seen = read(server(**given) + run([block - 0.5, block + 0.5]))
+    assert (seen.block, seen.verified_tokens) == (block, given["speculative_num_draft_tokens"])
+    assert [bool(flags & Flag.ABOVE_BLOCK) for flags in windows.flags] == [False, True]
+
+
+def test_verified_tokens_are_no_block_but_bound_the_commit() -> None:
+    """A tree of sixteen drafts and four levels: what is verified says nothing of the levels."""
+    lengths = [2.4, 3.2, 2.72, 3.6]
+    windows, seen = read(run([*lengths, 17.0], rates=[*(round(x / 16, 2) for x in lengths), 0.0]))
+    assert (seen.block, seen.block_from) == (None, "")
+    assert (seen.verified_tokens, seen.verified_tokens_from) == (16, "accept len and accept rate")
+    assert [bool(flags & Flag.ABOVE_BLOCK) for flags in windows.flags] == [False] * 4 + [True]
+
+
+EAGLE_4 = server(speculative_num_steps=3, speculative_num_draft_tokens=4, decode_log_interval=40)
+EAGLE_8 = server(speculative_num_steps=7, speculative_num_draft_tokens=8, decode_log_interval=10)
+
+
+def test_what_one_file_says_does_not_count_for_another() -> None:
+    _, seen = read(EAGLE_4 + run([2.5, 3.5]))
+    windows, _ = read(EAGLE_8 + run([5.5, 6.5], steps=10), seen=seen)
+    assert names(windows) == [[], []]
+    assert (seen.block, seen.block_from, seen.blocks) == (None, "", [4, 8])
+    assert (seen.verified_tokens, seen.steps_per_line) == (None, None)
+    learned, _ = read(run([5.5, 6.5, 5.5, 6.5], steps=20), seen=seen)
+    assert names(learned) == [[]] * 4
+    assert seen.intervals == [40, 10, 20]
+
+
+def test_files_that_agree_have_one_block() -> None:
+    _, seen = read(EAGLE_4 + run([2.5, 3.5]))
+    read(EAGLE_4 + run([2.5, 3.5]), seen=seen)
+    read(run([2.5, 3.5, 3.0]), seen=seen)
+    assert (seen.block, seen.block_from) == (4, "the server's arguments")
+    assert (seen.steps_per_line, seen.steps_per_line_assumed) == (40, False)
+    read(run([2.4, 3.2, 4.0], rates=[0.3, 0.4, 0.5]), seen=seen)
+    assert seen.verified == [4, 8]
+    assert seen.block is None
+
+
+def test_a_server_that_is_started_anew_is_learned_anew() -> None:
+    old, new = [2.0, 2.4, 3.2], [2.2, 2.8, 3.4, 4.6, 4.6, 5.8]
+    text = EAGLE_4 + run([*old, 4.6], rates=[*(x / 4 for x in old), 0.0])
+    text += EAGLE_8 + run(new, steps=10, rates=[(x - 1) / 7 for x in new])
+    whole, seen = read(text)
+    assert names(whole) == [[]] * 3 + [["commit above block"]] + [[]] * 6
+    assert [bool(note) for note in whole.notes] == [True] * 4 + [False] * 6
+    assert seen.blocks == [4, 8]
+    for size in range(1, 12):
+        parts, _ = read(text, size)
+        for column in ("line", "flags", "step_ms", "commit", "notes"):
+            assert np.array_equal(getattr(parts, column), getattr(whole, column), equal_nan=True)
+
+
+def test_accept_rates_are_read_of_every_server_of_a_block() -> None:
+    half = LEARN_FROM // 2 + 50
+    text = server() + run([2.0, 2.4] * half, rates=[0.5, 0.6] * half)
+    windows, seen = read(text + server() + run([2.2, 2.4, 3.2], rates=[0.2, 0.23, 0.37]))
+    assert seen.verified == [4, 7]
+    assert [bool(note) for note in windows.notes[-4:]] == [True, False, False, False]
+
+
+def test_the_block_that_the_caller_gives_wins() -> None:
+    seen = Seen(block=6, block_from=CALLER)
+    windows, _ = read(EAGLE_4 + run([4.6, 6.5]) + EAGLE_8 + run([6.5], steps=10), seen=seen)
+    assert [bool(flags & Flag.ABOVE_BLOCK) for flags in windows.flags] == [False, True, True]
+    assert (seen.block, seen.block_from) == (6, CALLER)
 
 
 def test_the_interval_of_the_arguments_is_taken() -> None:
@@ -276,11 +387,11 @@ def test_prefills_without_decode_lines_are_not_kept() -> None:
         parsed = sglang.parse(Scan(b"".join(prefill(i % 60) for i in range(100)) + line(1)))
         assert parsed is not None
         reader.feed(parsed, 1 + 101 * block)
-    reader._learned = True
+    reader._server._learned = True
     parsed = sglang.parse(Scan(b"".join(prefill(i % 60) for i in range(1000))))
     assert parsed is not None
     reader.feed(parsed, 5000)
-    assert sum(len(rows.line) for rows in reader._pending) < 10
+    assert sum(len(rows.line) for rows in reader._server._pending) < 10
 
 
 def test_flags_are_named() -> None:

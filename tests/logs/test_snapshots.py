@@ -64,7 +64,7 @@ def test_vllms_drafts_are_an_acceptance_length_over_fewer_steps() -> None:
     )
     rows = table([before, after])
     assert rows.acceptance_length[0] == 1 + 9 / 12 == 1.75
-    assert rows.notes[0] == Note.STEPS_WITHOUT_DRAFT
+    assert rows.notes[0] == Note.STEPS_WITHOUT_DRAFT | Note.FEW_STEPS
 
 
 def test_vllms_engines_are_apart() -> None:

@@ -11,16 +11,18 @@ from hypothesis import strategies as st
 
 from analysis.logs.scan import Scan
 from analysis.logs.vllm import Reader, parse
-from analysis.records.seen import Seen
+from analysis.records.seen import CALLER, Seen
 from analysis.records.windows import COLUMNS, Flag, Note, Windows
 
 DATA = Path(__file__).parent / "data"
 LOGS = sorted(path.name for path in DATA.glob("vllm*.log"))
 
 
-def read(text: str, cuts: list[int] | None = None) -> tuple[Seen, list[Windows]]:
+def read(
+    text: str, cuts: list[int] | None = None, seen: Seen | None = None
+) -> tuple[Seen, list[Windows]]:
     """Windows of a log; ``cuts`` are lines before which a new block begins."""
-    seen, lines = Seen(), text.splitlines(keepends=True)
+    seen, lines = seen or Seen(), text.splitlines(keepends=True)
     reader, found = Reader("a.log", seen), []
     edges = [0, *(cuts or []), len(lines)]
     for begin, end in pairwise(edges):
@@ -280,7 +282,7 @@ def test_time_goes_on_over_new_year() -> None:
 
 def test_context_is_given_where_pool_and_usage_tell_it_well_enough() -> None:
     pool = "(EngineCore pid=9) INFO 07-20 18:00:00 [kv.py:1] GPU KV cache size: 100,000 tokens\n"
-    seen, [made] = read(
+    made = only(
         speed(at(0))
         + pool
         + speed(at(10), running=2, usage=10.0)
@@ -291,7 +293,6 @@ def test_context_is_given_where_pool_and_usage_tell_it_well_enough() -> None:
     assert made.context_tokens[[1, 3]] == pytest.approx([5000.0, 2000.0])
     assert (made.notes & Note.CONTEXT_FROM_USAGE > 0).tolist() == [False, True, False, True]
     assert made.sources == ("pid=7 engine 000", "pid=7 2 engines")
-    assert seen.pool_tokens == 100_000
 
 
 def test_later_lines_of_v0_are_differences() -> None:
@@ -323,6 +324,33 @@ def test_later_lines_of_v0_are_differences() -> None:
 def test_a_length_above_the_block_is_flagged() -> None:
     text = "".join(speed(at(10 * n)) + drafts(at(10 * n), length=4.01) for n in range(3))
     assert (only(text).flags & Flag.ABOVE_BLOCK > 0).all()
+
+
+def test_servers_of_several_blocks_have_none_in_common() -> None:
+    three = speed(at(0)) + drafts(at(0)) + speed(at(10)) + drafts(at(10))
+    five = three.replace(
+        "0.821, 0.609, 0.437", "0.8, 0.7, 0.6, 0.5, 0.4".replace(",", "00,") + "00"
+    )
+    assert (read(three)[0].block, read(five)[0].block) == (4, 6)
+    seen, _ = read(three)
+    _, [made] = read(five.replace("length: 2.87", "length: 5.50"), seen=seen)
+    assert not (made.flags & Flag.ABOVE_BLOCK).any()
+    assert (seen.block, seen.block_from, seen.blocks) == (None, "", [4, 6])
+    assert read(three + five)[0].blocks == [4, 6]
+    given = Seen(block=5, block_from=CALLER)
+    _, [made] = read(five.replace("length: 2.87", "length: 5.50"), seen=given)
+    assert (made.flags & Flag.ABOVE_BLOCK > 0).all()
+    assert (given.block, given.block_from) == (5, CALLER)
+
+
+def test_the_pool_of_one_file_is_not_that_of_another() -> None:
+    pool = "(EngineCore pid=9) INFO 07-20 18:00:00 [kv.py:1] GPU KV cache size: 100,000 tokens\n"
+    seen, [made] = read(pool + speed(at(0)))
+    assert made.context_tokens == pytest.approx([10_100.0])
+    _, [other] = read(speed(at(0)), seen=seen)
+    assert np.isnan(other.context_tokens).all()
+    anew = only(pool + speed(at(0)) + pool.replace("100,000", "50,000") + speed(at(10)))
+    assert anew.context_tokens == pytest.approx([10_100.0, 5050.0])
 
 
 @pytest.mark.parametrize(
@@ -372,11 +400,11 @@ def test_the_server_tells_its_version_and_how_much_it_drafts() -> None:
     text = (
         "(APIServer pid=1) INFO 07-20 18:00:00 [api.py:9] vLLM API server version 0.11.0\n"
         "INFO 07-20 18:00:00 [core.py:77] Initializing a V1 LLM engine (v0.11.0) with config: "
-        "model='m', speculative_config=SpeculativeConfig(method='ngram', num_spec_tokens=5)\n"
+        "model='m', speculative_config=SpeculativeConfig(method='ngram', num_spec_tokens=3)\n"
     )
     seen, _ = read(text + speed() + drafts())
     assert "vLLM 0.11.0" in seen.version_hints
-    assert (seen.block, seen.block_from) == (6, "the server's configuration")
+    assert (seen.block, seen.block_from) == (4, "the server's configuration")
 
 
 def test_other_text_is_no_vllm() -> None:

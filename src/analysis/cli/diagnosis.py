@@ -62,6 +62,7 @@ def as_object(found: Diagnosis, redact: bool) -> dict[str, Any]:
             "flags": {FLAG_NAMES[flag]: count for flag, count in found.flags.items()},
             "fit": _fit(found.fit),
             "block": seen.block,
+            "verified_tokens": seen.verified_tokens,
             "unparsed": {
                 "lines": seen.unparsed,
                 "malformed": seen.malformed,

@@ -15,7 +15,7 @@ from analysis.model.linearity import linearity
 from analysis.model.median_interval import MedianStream, independent_of
 from analysis.model.regression import Interval, PolynomialFit, fit_polynomial, t_quantile
 from analysis.records.bins import MOST_ROWS, Binner, joined
-from analysis.records.seen import Seen
+from analysis.records.seen import CALLER, Seen
 from analysis.records.windows import Flag, Integers, Windows
 
 __all__ = ["Diagnosis", "Middle", "StepFit", "Summary", "diagnose"]
@@ -46,7 +46,7 @@ def diagnose(
     """
     seen = Seen()
     if block is not None:
-        seen.block, seen.block_from = block, "the caller"
+        seen.block, seen.block_from = block, CALLER
     plain, speculating, untold = _Gathered(), _Gathered(), _Gathered()
     for batch in read(given, seen, processes, progress):
         if each is not None:
@@ -170,7 +170,7 @@ def _middle(stream: MedianStream, name: str, seen: Seen) -> Middle | None:
         return Middle(stream.median())
     low, high = interval.low, interval.high
     if name in ("commit", "acceptance_length"):
-        low, high = max(1.0, low), min(high, seen.block or inf)
+        low, high = max(1.0, low), min(high, seen.block or seen.verified_tokens or inf)
     return Middle(stream.median(), low, max(high, low), interval.kind)
 
 

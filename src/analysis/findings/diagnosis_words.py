@@ -209,9 +209,16 @@ class Words:
         )
 
     def _block(self) -> str:
-        s, block = self.summary, self.seen.block
-        if block is None or s.commit is None or self.plain:
+        s, block, verified = self.summary, self.seen.block, self.seen.verified_tokens
+        if s.commit is None or self.plain:
             return ""
+        if block is None:
+            if verified is None:
+                return ""
+            return (
+                f"A step verifies {verified} tokens ({self.seen.verified_tokens_from}) and commits "
+                f"{s.commit.median:.2f} of them."
+            )
         return (
             f"A step can commit {block} tokens at most ({self.seen.block_from}); it commits "
             f"{s.commit.median:.2f}, {100 * s.commit.median / block:.0f} % of that."

@@ -50,6 +50,9 @@ class Reader:
         self._times: dict[int, tuple[float, float]] = {}
         self._limit_lines = [0]
         self._limits = [float("nan")]
+        self._told_by = [""]
+        self._processes: set[str] = set()
+        self._last_eval = -1
         self._done = 0
 
     def feed(self, parsed: Parsed, first_line: int) -> list[Windows]:
@@ -72,12 +75,31 @@ class Reader:
         for build in parsed.builds:
             if f"llama.cpp b{build}" not in seen.version_hints:
                 seen.version_hints.append(f"llama.cpp b{build}")
+        self._limit(parsed, first_line)
+
+    def _limit(self, parsed: Parsed, first_line: int) -> None:
+        """The most drafts of a step from each line that tells it.
+
+        Of what a server says when it starts, the greatest counts. After requests it was started
+        anew, unless it is one of several in the file.
+        """
+        events = parsed.events
+        evals = events.line[events.kind == EVAL]
         for limit in parsed.limits:
-            most = np.fmax(self._limits[-1], limit.drafts)
+            before = evals[evals < limit.line]
+            last_eval = int(before[-1]) + first_line if len(before) else self._last_eval
+            named = np.unique(events.source[events.line < limit.line]).tolist()
+            processes = self._processes | {parsed.sources[source] for source in named}
+            anew = last_eval > self._limit_lines[-1] and len(processes) == 1
+            most, told_by = (float("nan"), "") if anew else (self._limits[-1], self._told_by[-1])
+            if not limit.drafts <= most:
+                most, told_by = float(limit.drafts), limit.told_by
             self._limit_lines.append(limit.line + first_line)
-            self._limits.append(float(most))
-            if seen.block is None or limit.drafts + 1 > seen.block:
-                seen.block, seen.block_from = limit.drafts + 1, limit.told_by
+            self._limits.append(most)
+            self._told_by.append(told_by)
+        if len(evals):
+            self._last_eval = int(evals[-1]) + first_line
+        self._processes |= {parsed.sources[source] for source in np.unique(events.source).tolist()}
 
     def _placed(self, parsed: Parsed, first_line: int) -> Events:
         """The events with line numbers of the file, and names of all its blocks."""
@@ -120,7 +142,12 @@ class Reader:
     def _windows(self, made: Requests, chosen: slice) -> Windows:
         one = Requests(**{name: column[chosen] for name, column in vars(made).items()})
         at = np.searchsorted(self._limit_lines, one.line, "right") - 1
+        told = at[one.drafting & (at > 0)]
+        for index in told[np.sort(np.unique(told, return_index=True)[1])].tolist():
+            self._seen.tell_block(int(self._limits[index]) + 1, self._told_by[index])
         block = np.array(self._limits)[at] + 1
+        if self._seen.given_block is not None:
+            block = np.full(len(at), float(self._seen.given_block))
         decoded = one.output - 1
         accepted = np.where(one.plain, 0.0, one.accepted)
         steps = np.where(decoded > accepted, decoded - accepted, np.nan)

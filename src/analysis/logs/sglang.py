@@ -8,20 +8,23 @@ later ``srt/observability/scheduler_metrics_mixin.py``). Its head is ``Decode ba
 
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.logs.scan import Numbers, Places, Scan
+from analysis.logs.scan import Field, Numbers, Places, Scan
 
 DECODE, PREFILL = 1, 0
 HEADS = {b".": "SGLang up to 0.5.2", b",": "SGLang 0.5.3 or later", b" ": "SGLang, iteration log"}
-_FACT_MARKS = (b"max_total_num_tokens=", b"ServerArgs(")
+_START = b"ServerArgs("
+_FACT_MARKS = (b"max_total_num_tokens=", _START)
 MARKS = (b"Decode batch", b"Prefill batch", *_FACT_MARKS)
 """One of them stands on every line that is read."""
 _DATE = 19
 RATES = 2000
-"""Accept rates that are read of a block: they are needed only to tell what they mean."""
+"""Accept rates that are read of a server in a block: they only tell what they mean."""
+_RATE = b"accept rate: "
 _LONGEST_STAMP = 60
 _COMMA = b","
 _CUT = re.compile(rb"Decode batch(?:[.,]?$|[.,] | \[)")
@@ -29,8 +32,32 @@ _FACTS = {
     "steps_per_line": re.compile(r"\bdecode_log_interval=(\d+)"),
     "draft_tokens": re.compile(r"\bspeculative_num_draft_tokens=(\d+)"),
     "draft_steps": re.compile(r"\bspeculative_num_steps=(\d+)"),
-    "pool_tokens": re.compile(r"\bmax_total_num_tokens=(\d+)"),
 }
+_ALGORITHM = re.compile(r"\bspeculative_algorithm='(\w+)'")
+AT_ONCE = ("NGRAM", "DFLASH", "DSPARK")
+"""Algorithms whose drafts do not take a step each: any of them can be committed."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What a server said of itself when it started; ``None`` where it did not.
+
+    ``line`` is an index in the block. A step verifies ``draft_tokens``. Drafts of several branches
+    are more than a step can commit: that is one branch, of ``draft_steps``, and the bonus token.
+    """
+
+    line: int = 0
+    steps_per_line: int | None = None
+    draft_tokens: int | None = None
+    draft_steps: int | None = None
+    algorithm: str = ""
+
+    @property
+    def block(self) -> int | None:
+        """The most tokens that one step can commit."""
+        steps = None if self.algorithm in AT_ONCE else self.draft_steps
+        limits = [self.draft_tokens, steps + 1 if steps else None]
+        return min((limit for limit in limits if limit), default=None)
 
 
 @dataclass(frozen=True)
@@ -40,6 +67,7 @@ class Parsed:
     ``line`` is an index in the block, ``rank`` one in ``ranks``. ``tokens`` are of all running
     requests, ``commit`` is ``accept len``, ``rate`` is ``accept rate``, ``tok_per_s`` is
     ``gen throughput``. ``heads`` counts decode lines by the character after ``Decode batch``.
+    ``servers`` are the starts of servers.
     """
 
     line: Places
@@ -55,7 +83,7 @@ class Parsed:
     recognised: Places
     malformed: Places
     heads: dict[str, int] = field(default_factory=dict)
-    facts: dict[str, int] = field(default_factory=dict)
+    servers: list[Arguments] = field(default_factory=list)
 
 
 def parse(scan: Scan) -> Parsed | None:
@@ -68,19 +96,19 @@ def parse(scan: Scan) -> Parsed | None:
     accept = scan.field(b", accept len: ", _COMMA)
     tokens = scan.field(b"#token: ", _COMMA)
     full = scan.field(b"#full token: ", _COMMA)
+    servers, fact_lines, lost = _facts(scan, ~scan.mask(decode, prefill))
     values = {
         "running": running.on(decode),
         "tok_per_s": rate.on(decode),
         "commit": accept.on(decode),
         "tokens": np.where(scan.mask(full.line)[decode], full.on(decode), tokens.on(decode)),
-        "rate": scan.field(b"accept rate: ", _COMMA, RATES).on(decode),
+        "rate": _rates(scan, servers).on(decode),
     }
     cut = np.isnan(values["running"]) | np.isnan(values["tok_per_s"])
     cut |= np.isnan(values["commit"]) & scan.mask(accept.line)[decode]
     cut |= np.diff(decode, append=-1) == 0
     cut |= np.diff(decode, prepend=-1) == 0
-    facts, fact_lines, lost = _facts(scan, ~scan.mask(decode, prefill))
-    if not (len(decode) or len(prefill) or facts or len(lost)):
+    if not (len(decode) or len(prefill) or len(fact_lines) or len(lost)):
         return None
     malformed = scan.mask(rate.line, lost) & ~scan.mask(decode[~cut])
     malformed[decode[cut]] = True
@@ -102,8 +130,18 @@ def parse(scan: Scan) -> Parsed | None:
         recognised=np.flatnonzero(scan.mask(lines, fact_lines)),
         malformed=np.flatnonzero(malformed),
         heads=heads,
-        facts=facts,
+        servers=servers,
     )
+
+
+def _rates(scan: Scan, servers: list[Arguments]) -> Field:
+    """The first accept rates of each server."""
+    line, place = scan.keys(_RATE)
+    edges = [0, *np.searchsorted(line, [one.line for one in servers]).tolist(), len(line)]
+    first = [np.arange(begin, min(begin + RATES, end)) for begin, end in pairwise(edges)]
+    chosen = np.concatenate(first)
+    line, place = line[chosen], place[chosen]
+    return Field(line, scan.numbers(place + len(_RATE), _COMMA), place)
 
 
 def _marked(
@@ -169,22 +207,26 @@ def _brackets(scan: Scan, marks: Places) -> tuple[Places, bool]:
     return found + 1, False
 
 
-def _facts(scan: Scan, others: NDArray[np.bool_]) -> tuple[dict[str, int], Places, Places]:
-    """What the server said of itself when it started, where, and decode lines that were cut.
-
-    Of what it said several times the last word counts.
-    """
-    facts: dict[str, int] = {}
+def _facts(scan: Scan, others: NDArray[np.bool_]) -> tuple[list[Arguments], Places, Places]:
+    """Starts of servers, lines on which one tells of itself, and decode lines that were cut."""
+    servers: list[Arguments] = []
     lines = scan.lines(others)
     text = b"\n".join(line for _, line in lines)
     told, lost = [], []
     if any(mark in text for mark in _FACT_MARKS):
-        for index, line in lines:
-            if any(mark in line for mark in _FACT_MARKS):
-                told.append(index)
-                for name, pattern in _FACTS.items():
-                    if found := pattern.search(line.decode(errors="replace")):
-                        facts[name] = int(found[1])
+        told = [index for index, line in lines if any(mark in line for mark in _FACT_MARKS)]
+        servers = [_arguments(index, line) for index, line in lines if _START in line]
     if b"Decode batch" in text:
         lost = [index for index, line in lines if _CUT.search(line)]
-    return facts, np.array(told, dtype=np.int64), np.array(lost, dtype=np.int64)
+    return servers, np.array(told, dtype=np.int64), np.array(lost, dtype=np.int64)
+
+
+def _arguments(index: int, line: bytes) -> Arguments:
+    text = line.decode(errors="replace")
+    found = {name: pattern.search(text) for name, pattern in _FACTS.items()}
+    algorithm = _ALGORITHM.search(text)
+    return Arguments(
+        index,
+        algorithm=algorithm[1] if algorithm else "",
+        **{name: int(one[1]) for name, one in found.items() if one},
+    )

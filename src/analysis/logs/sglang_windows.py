@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.logs.scan import Numbers, Places
-from analysis.logs.sglang import DECODE, PREFILL, Parsed
+from analysis.logs.sglang import DECODE, PREFILL, Arguments, Parsed
 from analysis.records.seen import Seen
 from analysis.records.windows import Flag, Note, Windows, marked, windows
 
@@ -28,52 +28,47 @@ STAMP_S = 1.0
 PRINTED = 0.005
 """``accept len`` and ``accept rate`` are printed with two decimals."""
 OLD_RATE, NEW_RATE = "old", "new"
+ARGUMENTS = "the server's arguments"
 
 
 class Reader:
-    """Windows of one file; what is open at the end of a block is carried to the next."""
+    """Windows of one file; what is open at the end of a block is carried to the next.
+
+    A server that is started anew may have other arguments: nothing of the one before it counts.
+    """
 
     def __init__(self, file: str, seen: Seen) -> None:
         self._file, self._seen = file, seen
         self._ranks: list[str] = []
-        self._pending: list[_Rows] = []
-        self._waiting = 0
-        self._learned = False
-        self._rate_meaning = ""
+        self._server = _Server(file, seen, self._ranks, Arguments())
 
     def feed(self, parsed: Parsed, first_line: int) -> list[Windows]:
         """The windows that a block completes; ``first_line`` counts from 1."""
         self._note(parsed)
-        if not len(parsed.line):
-            return []
-        self._pending.append(self._rows(parsed, first_line))
-        self._waiting += int((parsed.kind == DECODE).sum())
-        if not self._learned and self._waiting < LEARN_FROM:
-            return []
-        return self._emit(final=False)
+        rows = self._rows(parsed, first_line) if len(parsed.line) else None
+        found, begin = [], 0
+        for arguments in parsed.servers:
+            end = int(np.searchsorted(parsed.line, arguments.line))
+            if rows is not None and end > begin:
+                found += self._server.feed(rows.at(slice(begin, end)))
+            found += self._server.finish()
+            self._server = _Server(self._file, self._seen, self._ranks, arguments)
+            begin = end
+        if rows is not None and len(parsed.line) > begin:
+            found += self._server.feed(rows.at(slice(begin, None)))
+        return found
 
     def finish(self) -> list[Windows]:
         """The windows that were waiting for a later line."""
-        return self._emit(final=True) if self._pending else []
+        return self._server.finish()
 
     def _note(self, parsed: Parsed) -> None:
         seen = self._seen
-        if "SGLang" not in seen.engines and (len(parsed.line) or parsed.facts):
+        if "SGLang" not in seen.engines and len(parsed.line):
             seen.engines.append("SGLang")
         for hint in parsed.heads:
             if hint not in seen.version_hints:
                 seen.version_hints.append(hint)
-        if "steps_per_line" in parsed.facts:
-            seen.steps_per_line, seen.steps_per_line_assumed = parsed.facts["steps_per_line"], False
-        if "pool_tokens" in parsed.facts:
-            seen.pool_tokens = parsed.facts["pool_tokens"]
-        limits = [
-            parsed.facts[name] + more
-            for name, more in (("draft_tokens", 0), ("draft_steps", 1))
-            if parsed.facts.get(name)
-        ]
-        if limits:
-            seen.block, seen.block_from = min(limits), "the server's arguments"
 
     def _rows(self, parsed: Parsed, first_line: int) -> "_Rows":
         for rank in parsed.ranks:
@@ -93,6 +88,31 @@ class Reader:
             done=np.zeros(len(parsed.line), dtype=bool),
         )
 
+
+class _Server:
+    """Windows of one server, from its start to the next or to the end of the file."""
+
+    def __init__(self, file: str, seen: Seen, ranks: list[str], arguments: Arguments) -> None:
+        self._file, self._seen, self._ranks, self._arguments = file, seen, ranks, arguments
+        self._pending: list[_Rows] = []
+        self._waiting = 0
+        self._learned = False
+        self._interval = STEPS_PER_LINE
+        self._limit: int | None = None
+        self._rate_meaning = ""
+
+    def feed(self, rows: "_Rows") -> list[Windows]:
+        """The windows that further lines complete."""
+        self._pending.append(rows)
+        self._waiting += int((rows.kind == DECODE).sum())
+        if not self._learned and self._waiting < LEARN_FROM:
+            return []
+        return self._emit(final=False)
+
+    def finish(self) -> list[Windows]:
+        """The windows that were waiting for a later line."""
+        return self._emit(final=True) if self._pending else []
+
     def _emit(self, final: bool) -> list[Windows]:
         rows = _joined(self._pending)
         if len(self._ranks) > 1 or bool((np.diff(rows.line) < 0).any()):
@@ -110,34 +130,41 @@ class Reader:
         return [made] if len(made) else []
 
     def _learn(self, rows: "_Rows") -> None:
-        """The interval, and what the accept rate means, from the first lines of the file."""
-        seen = self._seen
+        """The interval, and what the accept rate means, from the first lines of the server."""
+        said, seen = self._arguments, self._seen
         first = np.sort(rows.line[rows.kind == DECODE])[:LEARN_FROM]
         view = _View(rows.at(rows.line <= first[-1])) if len(first) else _View(rows)
-        if seen.steps_per_line is None:
-            learned = view.steps_per_line()
-            seen.steps_per_line = learned or STEPS_PER_LINE
-            seen.steps_per_line_assumed = learned is None
+        interval = said.steps_per_line or view.steps_per_line()
+        self._interval = interval or STEPS_PER_LINE
+        verified, told_by = said.draft_tokens, ARGUMENTS
         meaning = rate_meaning(view.rows.commit, view.rows.rate)
         if meaning is not None:
-            self._rate_meaning, draft_tokens = meaning
-            if seen.block is None:
-                seen.block, seen.block_from = draft_tokens, "accept len and accept rate"
+            self._rate_meaning = meaning[0]
+            if not verified:
+                verified, told_by = meaning[1], "accept len and accept rate"
+        self._limit = said.block or verified
+        if len(first):
+            seen.tell_interval(self._interval, assumed=interval is None)
+        if bool(np.isfinite(view.rows.commit).any()):
+            if said.block:
+                seen.tell_block(said.block, ARGUMENTS)
+            if verified:
+                seen.tell_verified(verified, told_by)
         self._learned = True
 
     def _windows(self, view: "_View", emit: NDArray[np.bool_]) -> Windows:
-        rows, seen = view.rows, self._seen
-        interval = seen.steps_per_line or STEPS_PER_LINE
+        rows = view.rows
         commit = np.where(np.isnan(rows.commit), 1.0, rows.commit)
         with np.errstate(divide="ignore", invalid="ignore"):
             step_ms = 1000 * commit * rows.running / rows.tok_per_s
             context = np.where(rows.tokens > 0, rows.tokens / rows.running, np.nan)
         rated = np.isfinite(step_ms) & (step_ms > 0)
         step_ms = np.where(rated, step_ms, np.nan)
-        flags = view.flags(step_ms, commit, interval)
+        flags = view.flags(step_ms, commit, self._interval)
         flags |= marked(~rated, Flag.NO_RATE)
-        if seen.block is not None:
-            flags |= marked(commit > seen.block + PRINTED, Flag.ABOVE_BLOCK)
+        limit = self._seen.given_block or self._limit
+        if limit is not None:
+            flags |= marked(commit > limit + PRINTED, Flag.ABOVE_BLOCK)
         old = self._rate_meaning == OLD_RATE
         notes = marked(~np.isnan(rows.commit) & old, Note.OLD_ACCEPT_RATE)
         order = np.flatnonzero(emit)[np.argsort(rows.line[emit], kind="stable")]
@@ -165,6 +192,7 @@ def rate_meaning(commit: Numbers, rate: Numbers) -> tuple[str, int] | None:
 
     0.5.6 to 0.5.9: accept len / verified tokens. Later: correct drafts / drafts, that is
     (accept len - 1) / (verified tokens - 1). Only one of the two gives a whole number on all lines.
+    Where drafts are trees, a step can commit less than it verifies.
     """
     known = (rate > 2 * PRINTED) & (commit > 1 + 2 * PRINTED)
     if not known.any():
@@ -195,7 +223,7 @@ class _Rows:
     tok_per_s: Numbers
     done: NDArray[np.bool_]
 
-    def at(self, chosen: NDArray[np.bool_] | Places) -> "_Rows":
+    def at(self, chosen: NDArray[np.bool_] | Places | slice) -> "_Rows":
         return _Rows(**{name: column[chosen] for name, column in vars(self).items()})
 
 

@@ -61,10 +61,9 @@ class Reader:
         drafts = placed(parsed.drafts, codes, first_line)
         speeds, drafts = self._dated(speeds, drafts)
         pools, positions = self._told(parsed.facts, first_line, speeds.line, drafts.line)
-        drafts = replace(
-            drafts, positions=np.where(np.isnan(drafts.positions), positions, drafts.positions)
-        )
-        self._limit(float(np.nanmax(drafts.positions, initial=0.0)), "the lines on drafts")
+        own = np.where(np.isnan(drafts.positions), positions, drafts.positions)
+        self._tell(own, own == positions)
+        drafts = replace(drafts, positions=own)
         if len(self._first) < LEARN_FROM:
             self._first += zip(speeds.source.tolist(), speeds.time_s.tolist(), strict=True)
             del self._first[LEARN_FROM:]
@@ -94,9 +93,15 @@ class Reader:
         if hint not in self._seen.version_hints:
             self._seen.version_hints.append(hint)
 
-    def _limit(self, positions: float, told_by: str) -> None:
-        if positions > 0 and (self._seen.block is None or positions + 1 > self._seen.block):
-            self._seen.block, self._seen.block_from = int(positions) + 1, told_by
+    def _tell(self, positions: Numbers, configured: Mask) -> None:
+        """The block of each server that drafted, in the order of the log."""
+        first = np.unique(positions, return_index=True)[1]
+        for index in np.sort(first).tolist():
+            if positions[index] > 0:
+                told_by = (
+                    "the server's configuration" if configured[index] else "the lines on drafts"
+                )
+                self._seen.tell_block(int(positions[index]) + 1, told_by)
 
     def _source(self, source: Source) -> int:
         if source not in self._sources:
@@ -117,11 +122,9 @@ class Reader:
             elif fact.what == "pool":
                 pools.append(float(fact.value))
                 pool_lines.append(fact.line + first_line)
-                self._seen.pool_tokens = int(fact.value)
             else:
                 positions.append(float(fact.value))
                 position_lines.append(fact.line + first_line)
-                self._limit(positions[-1], "the server's configuration")
         self._pool, self._positions = pools[-1], positions[-1]
         by = np.searchsorted(pool_lines, speed_lines, "right") - 1
         of = np.searchsorted(position_lines, draft_lines, "right") - 1
@@ -160,7 +163,7 @@ class Reader:
         rows = rows.at(~np.isnan(rows.generation) | ~np.isnan(rows.accepted))
         if not len(rows):
             return []
-        found = columns(rows, *self._window)
+        found = columns(rows, *self._window, self._seen.given_block)
         return [
             windows(
                 "vllm",

@@ -74,13 +74,17 @@ class Rows:
         return Rows(**{name: column[chosen] for name, column in vars(self).items()})
 
 
-def columns(rows: Rows, window_s: float, assumed: bool) -> dict[str, Numbers | Places]:
-    """Figures, flags and notes of each window."""
+def columns(
+    rows: Rows, window_s: float, assumed: bool, block: int | None = None
+) -> dict[str, Numbers | Places]:
+    """Figures, flags and notes of each window; ``block`` is the caller's, and counts for all."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _columns(rows, window_s, assumed)
+        return _columns(rows, window_s, assumed, block)
 
 
-def _columns(rows: Rows, window_s: float, assumed: bool) -> dict[str, Numbers | Places]:
+def _columns(
+    rows: Rows, window_s: float, assumed: bool, block: int | None
+) -> dict[str, Numbers | Places]:
     total, counted = rows.kind == TOTAL, rows.kind == WINDOW
     accepted = np.where(counted, rows.accepted, 0.0)
     generated = rows.generation * window_s
@@ -95,9 +99,8 @@ def _columns(rows: Rows, window_s: float, assumed: bool) -> dict[str, Numbers | 
     )
     context, from_usage = _context(rows)
     undrafted = counted & ((length - commit > tolerance) | (rows.drafted == 0))
-    above = (length > rows.positions + 1 + PRINTED_LENGTH) | (
-        commit > rows.positions + 1 + tolerance
-    )
+    most = rows.positions + 1 if block is None else np.full(len(rows), float(block))
+    above = (length > most + PRINTED_LENGTH) | (commit > most + tolerance)
     notes = _marked(undrafted, Note.STEPS_WITHOUT_DRAFT)
     notes |= _marked(from_usage, Note.CONTEXT_FROM_USAGE)
     notes |= _marked(steps < FEW_STEPS, Note.FEW_STEPS)

@@ -8,15 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from analysis.model.effective_size import effective_size
+from analysis.model.effective_size import independent_values
 from analysis.model.regression import t_quantile
 
 FEWEST = 6
 """Independent values below which no pair of them covers the median with 95 %."""
 FEWEST_FOR_T = 4
 """Independent values below which Student's t says nothing of use."""
-CORRELATION_SHOWS = 8
-"""Values from which their correlation in time is estimated."""
 EXACT = 200_000
 """Values that are kept as they are; of a longer stream the logarithms are counted in bins."""
 RESOLUTION = 1e-4
@@ -171,5 +169,5 @@ def independent_of(values: NDArray[np.float64], sources: NDArray[np.int64]) -> f
     total = 0.0
     for source in np.unique(sources):
         own = values[sources == source]
-        total += effective_size(own) if len(own) >= CORRELATION_SHOWS else float(len(own))
+        total += independent_values(own)
     return total

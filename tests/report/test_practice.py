@@ -18,6 +18,7 @@ from analysis.errors import InputError
 from analysis.records.case import committed_cases, load_case
 from analysis.report import execute, runner
 from analysis.report.parameters import SECRET, check, declared, parse
+from analysis.report.runner import NEEDS
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("*.ipynb"))
 KNOWN = {
@@ -274,7 +275,7 @@ def test_the_parameters_of_every_committed_notebook_are_typed_literals(path: Pat
     kind, case = found["case"]
     assert kind == "str"
     assert case in committed_cases()
-    assert ("server" in found) == bool(load_case(case).runs)
+    assert bool(NEEDS.keys() & found.keys()) == bool(load_case(case).runs)
     assert not [name for name in found if SECRET.search(name)]
 
 

@@ -168,6 +168,8 @@ def _sglang(line: int, meta: dict[str, Any]) -> Answer:
     tokens, verified = number(meta, "completion_tokens"), number(meta, "spec_verify_ct")
     if verified > 0 and tokens < 2:
         raise MalformedError("verify steps without a decoded token")
+    if verified > tokens - 1 > 0:
+        raise MalformedError("more verify steps than decoded tokens")
     steps = verified if verified > 0 else tokens - 1
     decode_s = number(meta, "e2e_latency") - number(meta, "first_token_latency")
     drafts = ratio(number(meta, "spec_num_proposed_drafts"), verified)

@@ -28,7 +28,7 @@ from analysis.logs.llama_cpp_events import (
 )
 from analysis.logs.llama_cpp_facts import Limit, builds_of, limits_of
 from analysis.logs.llama_cpp_prefixes import printed
-from analysis.logs.scan import Numbers, Places, Scan
+from analysis.logs.scan import Numbers, Places, Scan, whole
 
 MARKS = (b" | task ", b"srv  ", b" / ", b"#gen drafts", b"llama-server")
 """One of them stands on every line that is read, or on one near it."""
@@ -158,8 +158,8 @@ def _times(scan: Scan) -> _Found:
     place = field.place[own]
     ms, ends = field.value[own], scan.behind(place + len(b"eval time = "))
     tokens, ends = _next(scan, ends, b" ms / ")
-    whole = scan.starts_with(ends, b" tokens") | scan.starts_with(ends, b" runs")
-    tokens[~whole] = np.nan
+    named = scan.starts_with(ends, b" tokens") | scan.starts_with(ends, b" runs")
+    tokens[~named] = np.nan
     nothing = np.full(len(place), np.nan)
     return _found(EVAL, field.line[own], place, ms, tokens, nothing, np.isnan(ms + tokens))
 
@@ -189,7 +189,7 @@ def _drafts(scan: Scan) -> _Found:
     order = np.argsort(line, kind="stable")
     line, place, value = line[order], place[order], value[order]
     opened = scan.starts_with(value + len(b"0.64479"), b" (")
-    accepted = scan.numbers(np.where(opened, value + len(b"0.64479 ("), value), b" ")
+    accepted = whole(scan.numbers(np.where(opened, value + len(b"0.64479 ("), value), b" "))
     accepted[~opened] = np.nan
     drafted, ends = _next(scan, scan.behind(value + len(b"0.64479 (")), b" accepted / ")
     drafted[~scan.starts_with(ends, b" generated)")] = np.nan
@@ -233,10 +233,10 @@ def _releases(scan: Scan) -> _Found:
 
 
 def _next(scan: Scan, ends: Places, between: bytes) -> tuple[Numbers, Places]:
-    """The number that only ``between`` parts from one that ends there, NaN for none; its end."""
+    """The count that only ``between`` parts from one that ends there, NaN for none; its end."""
     there = scan.starts_with(ends, between)
     at = np.where(there, ends + len(between), ends)
-    return np.where(there, scan.numbers(at, b" "), np.nan), scan.behind(at)
+    return np.where(there, whole(scan.numbers(at, b" ")), np.nan), scan.behind(at)
 
 
 def _found(
@@ -258,8 +258,8 @@ def _assembled(
 
     Of lines that are not whole those on drafts too, without numbers: it is known that there were.
     """
-    whole = [~one.broken | (one.kind == DRAFTS) for one in found]
-    both = list(zip(found, whole, strict=True))
+    sound = [~one.broken | (one.kind == DRAFTS) for one in found]
+    both = list(zip(found, sound, strict=True))
     line = np.concatenate([one.line[good] for one, good in both])
     kind = np.concatenate([np.full(int(good.sum()), one.kind) for one, good in both])
     one, two, three = (

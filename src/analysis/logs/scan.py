@@ -358,6 +358,11 @@ class Scan:
         return np.where(proper, hour * 3600 + minute * 60 + second, np.nan)
 
 
+def whole(values: Numbers) -> Numbers:
+    """Counts: NaN for what is no whole number."""
+    return np.where(values == np.floor(values), values, np.nan)
+
+
 def _midnight(day: str) -> float:
     """Seconds since 1970 of the day ``YYYY-MM-DD``; NaN for one that does not exist."""
     if not _DAY.fullmatch(day):

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.logs.scan import Field, Numbers, Places, Scan
+from analysis.logs.scan import Field, Numbers, Places, Scan, whole
 
 DECODE, PREFILL = 1, 0
 HEADS = {b".": "SGLang up to 0.5.2", b",": "SGLang 0.5.3 or later", b" ": "SGLang, iteration log"}
@@ -98,7 +98,7 @@ def parse(scan: Scan) -> Parsed | None:
     full = scan.field(b"#full token: ", _COMMA)
     servers, fact_lines, lost = _facts(scan, ~scan.mask(decode, prefill))
     values = {
-        "running": running.on(decode),
+        "running": whole(running.on(decode)),
         "tok_per_s": rate.on(decode),
         "commit": accept.on(decode),
         "tokens": np.where(scan.mask(full.line)[decode], full.on(decode), tokens.on(decode)),

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.logs.prefixes import NAMED, prefixes
-from analysis.logs.scan import Field, Numbers, Places, Scan
+from analysis.logs.scan import Field, Numbers, Places, Scan, whole
 from analysis.logs.vllm_facts import Fact, facts_of
 from analysis.logs.vllm_tables import TOTAL, WINDOW, Drafts, Mask, Source, Speeds, blanked
 
@@ -131,8 +131,8 @@ def _drafts(scan: Scan, quoted: Mask) -> tuple[Drafts, Places, Mask]:
     twice = np.diff(np.searchsorted(marks.line, np.append(lines, len(scan)))) > 1
     mean = scan.field(b"ceptance length: ", b",")
     values = {
-        "accepted": scan.field(b"cepted: ", b" ").on(lines),
-        "drafted": scan.field(b"rafted: ", b" ").on(lines),
+        "accepted": whole(scan.field(b"cepted: ", b" ").on(lines)),
+        "drafted": whole(scan.field(b"rafted: ", b" ").on(lines)),
         "length": mean.on(lines),
         "positions": _positions(scan, lines),
         "emitted": np.full(len(lines), np.nan),

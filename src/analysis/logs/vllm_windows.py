@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from analysis.logs.scan import Numbers, Places
 from analysis.logs.vllm_tables import TOTAL, WINDOW
 from analysis.model.decode_steps import FEW_STEPS
-from analysis.records.windows import Flag, Note
+from analysis.records.windows import Flag, Note, marked
 
 WINDOW_S = 10.0
 """``VLLM_LOG_STATS_INTERVAL`` if it is not set (``vllm/envs.py``)."""
@@ -101,10 +101,10 @@ def _columns(
     undrafted = counted & ((length - commit > tolerance) | (rows.drafted == 0))
     most = rows.positions + 1 if block is None else np.full(len(rows), float(block))
     above = (length > most + PRINTED_LENGTH) | (commit > most + tolerance)
-    notes = _marked(undrafted, Note.STEPS_WITHOUT_DRAFT)
-    notes |= _marked(from_usage, Note.CONTEXT_FROM_USAGE)
-    notes |= _marked(steps < FEW_STEPS, Note.FEW_STEPS)
-    notes |= _marked(counted & ~np.isnan(generated) & assumed, Note.LENGTH_ASSUMED)
+    notes = marked(undrafted, Note.STEPS_WITHOUT_DRAFT)
+    notes |= marked(from_usage, Note.CONTEXT_FROM_USAGE)
+    notes |= marked(steps < FEW_STEPS, Note.FEW_STEPS)
+    notes |= marked(counted & ~np.isnan(generated) & assumed, Note.LENGTH_ASSUMED)
     return {
         "time_s": rows.time_s,
         "context_tokens": context,
@@ -115,8 +115,8 @@ def _columns(
         "step_ms": np.where(rated, step_ms, np.nan),
         "notes": notes,
         "flags": _flags(rows, window_s)
-        | _marked(~rated, Flag.NO_RATE)
-        | _marked(above, Flag.ABOVE_BLOCK),
+        | marked(~rated, Flag.NO_RATE)
+        | marked(above, Flag.ABOVE_BLOCK),
     }
 
 
@@ -130,16 +130,12 @@ def _flags(rows: Rows, window_s: float) -> Places:
     since = rows.time_s - rows.earlier_s
     idle = ended | (rows.earlier_running == 0) | (since > LATE * window_s)
     return (
-        _marked(prefill, Flag.PREFILL)
-        | _marked(prefill & (rows.running > 1), Flag.MIXED)
-        | _marked(spoken & (changed | (ended & (rows.generation > 0))), Flag.RUNNING_CHANGED)
-        | _marked(idle, Flag.IDLE)
-        | _marked(since < 0, Flag.CLOCK_BACK)
+        marked(prefill, Flag.PREFILL)
+        | marked(prefill & (rows.running > 1), Flag.MIXED)
+        | marked(spoken & (changed | (ended & (rows.generation > 0))), Flag.RUNNING_CHANGED)
+        | marked(idle, Flag.IDLE)
+        | marked(since < 0, Flag.CLOCK_BACK)
     )
-
-
-def _marked(where: NDArray[np.bool_], bit: int) -> Places:
-    return where.astype(np.int64) * bit
 
 
 def _context(rows: Rows) -> tuple[Numbers, NDArray[np.bool_]]:

@@ -130,6 +130,8 @@ LABELS: dict[str, tuple[str, str]] = {
     "ratio": ("factor on throughput", "{:.3g}"),
     "ratio_ci95": ("95 % confidence", "{:.3g}"),
     "requests": ("requests", "{:.0f}"),
+    "side": ("side", "{}"),
+    "values": ("values", "{:.0f}"),
     "share_ci95": ("95 % confidence (%)", "{:.0f}"),
     "share_pct": ("share of the change (%)", "{:.0f}"),
     "step_gap_pct": ("step, log / live - 1 (%)", "{:+.2f}"),
@@ -138,6 +140,7 @@ LABELS: dict[str, tuple[str, str]] = {
 
 
 CELL = re.compile(r"(\d\d-[a-z-]+)#([a-z-]+)")
+ZERO = re.compile(r"[+-]0(\.0+)?")
 CLAIM = re.compile(r"S\d\d")
 
 
@@ -154,7 +157,8 @@ def readable(value: Any, form: str) -> str:
         return f"{readable(value[0], form)} to {readable(value[1], form)}"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return form.format(value)
+    text = form.format(value)
+    return text.lstrip("+-") if ZERO.fullmatch(text) else text
 
 
 def to_html(table: pd.DataFrame, caption: str) -> str:

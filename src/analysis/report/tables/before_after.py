@@ -48,3 +48,24 @@ def values(found: BeforeAfter) -> pd.DataFrame:
         )
     table = pd.concat(frames, ignore_index=True)
     return table.replace({np.nan: None})
+
+
+def sides(found: BeforeAfter) -> pd.DataFrame:
+    """What each side is made of: how many values, and their medians."""
+    rows = []
+    for name, side in (("before", found.comparison.before), ("after", found.comparison.after)):
+        rows.append(
+            {
+                "side": name,
+                "values": len(side),
+                "context_tokens": _median(side.context_tokens),
+                "commit_length": _median(side.commit),
+                "step_ms": _median(side.step_ms),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _median(values: np.ndarray) -> float | None:
+    known = values[np.isfinite(values)]
+    return float(np.median(known)) if len(known) else None

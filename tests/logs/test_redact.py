@@ -37,7 +37,7 @@ TABLE = [
     ("model_path='/home/ann/models/Kimi-K2'", "model_path='<path>/Kimi-K2'"),
     ("in /home/ann and /root and ~/x/y.gguf", "in <path> and <path> and <path>/y.gguf"),
     ("/Users/ann/a.log", "<path>/a.log"),
-    ("/root/.cache/hub/models--org--Llama-3/snapshots/0f3a", "<path>/Llama-3"),
+    ("/home/ann/.cache/hub/models--org--Llama-3/snapshots/0f3a", "<path>/Llama-3"),
     (r"C:\Users\Ann Lee\models\x.gguf", "<path>/x.gguf"),
     (r"\\nas01\ann\x.bin", "<path>/x.bin"),
     # prompts and answers

@@ -7,13 +7,14 @@ for all lines together. Against Polars, DuckDB and Arrow: see ``docs/decisions.m
 A number counts only if a delimiter ends it: a line that was cut within a number has none.
 """
 
-import datetime
 import re
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from analysis.logs.digits import ENDS, TOO_LONG, clock, decimals, lengths, midnight
 
 Bytes = NDArray[np.uint8]
 Places = NDArray[np.int64]
@@ -22,75 +23,8 @@ Numbers = NDArray[np.float64]
 PADDING = b"\n" * 64
 MOST_SPACES = 16
 LONGEST_LABEL = 24
-ENDS = b", \t\r\n\"\\)}]%|;'"
-_NUMERAL, _DOT, _END, _OTHER = range(4)
 _LONG = re.compile(rb"\d+(?:\.\d+)?")
-
-
-def _kinds(ends: bytes) -> NDArray[np.uint8]:
-    """What each byte is to a number: a numeral, its dot, one that may end it, or another."""
-    kind = np.full(256, _OTHER, dtype=np.uint8)
-    kind[48:58] = _NUMERAL
-    kind[46] = _DOT
-    kind[list(ends)] = _END
-    return kind
-
-
-def _shapes() -> tuple[NDArray[np.intp], NDArray[np.uint64], Numbers]:
-    """The shape of a number by its length and a bit mask of dots.
-
-    It is -1 for two dots, for no digit, and for a dot at an end. For each shape: masks of its
-    digits before and behind the dot and how far, in bits, each of the two moves to stand against
-    the end of eight bytes without the dot; and what to divide by.
-    """
-    shape = np.full((9, 256), -1, dtype=np.intp)
-    moves: list[tuple[int, int, int, int]] = []
-    scale: list[float] = []
-    for size in range(1, 8):
-        for dot in (None, *range(size)):
-            if dot in (0, size - 1):
-                continue
-            inside = sum(1 << (7 - i) for i in range(size))
-            bit = 0 if dot is None else 1 << (7 - dot)
-            shape[size, [mask for mask in range(256) if mask & inside == bit]] = len(moves)
-            split = size if dot is None else dot
-            before = sum(255 << (8 * i) for i in range(split))
-            behind = sum(255 << (8 * i) for i in range(split + 1, size))
-            step = 8 * (8 - size)
-            moves.append((before, step if dot is None else step + 8, behind, step))
-            scale.append(1.0 if dot is None else 10.0 ** (size - 1 - dot))
-    return shape, np.array(moves, dtype=np.uint64).T.copy(), np.array(scale)
-
-
-_KIND = _kinds(ENDS)
-_LENGTH = np.array([next((i for i in range(8) if not m >> (7 - i) & 1), 8) for m in range(256)])
-_LAST = np.array([7 - min(size, 7) for size in range(9)], dtype=np.uint8)
-_SHAPE, _MOVES, _SCALE = _shapes()
-_LOW_NIBBLES = np.uint64(0x0F0F0F0F0F0F0F0F)
 _FIVE_BYTES = np.uint64(0xFFFFFFFFFF)
-_CLOCK = np.uint64(int.from_bytes(b"\x30\x30:\x30\x30:\x30\x30", "little"))
-_CLOCK_MASK = np.uint64(int.from_bytes(b"\xf0\xf0\xff\xf0\xf0\xff\xf0\xf0", "little"))
-_SIXES = np.uint64(0x0606060606060606)
-_TENTH_BIT = np.uint64(0x1010101010101010)
-_COLONS = np.uint64(int.from_bytes(b"\0\0\xff\0\0\xff\0\0", "little"))
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_SUMS = (
-    (np.uint64(10), np.uint64(8), np.uint64(0x00FF00FF00FF00FF)),
-    (np.uint64(100), np.uint64(16), np.uint64(0x0000FFFF0000FFFF)),
-    (np.uint64(10000), np.uint64(32), np.uint64(0xFFFFFFFF)),
-)
-
-
-def _eight_digits(eight: NDArray[np.uint64], shape: NDArray[np.intp]) -> NDArray[np.uint64]:
-    """The number in eight bytes without its dot: neighbours are added up in pairs, three times."""
-    digits: NDArray[np.uint64] = eight & _LOW_NIBBLES
-    before, far, behind, near = _MOVES
-    lined_up: NDArray[np.uint64] = ((digits & before[shape]) << far[shape]) | (
-        (digits & behind[shape]) << near[shape]
-    )
-    for factor, shift, lanes in _SUMS:
-        lined_up = (lined_up * factor + (lined_up >> shift)) & lanes
-    return lined_up
 
 
 @dataclass(frozen=True)
@@ -253,28 +187,16 @@ class Scan:
         numbers are rare and read one by one.
         """
         at = self._behind_spaces(places)
-        eight = self._eights[at]
-        chars = eight.view(np.uint8)
-        kind = _KIND if ends == ENDS else _kinds(ends)
-        kinds = kind[chars]
-        dots = np.packbits(kinds == _DOT)
-        length = _LENGTH[np.packbits(kinds <= _DOT)]
-        delimiters = np.packbits(kinds == _END)
-        shape = _SHAPE[length, dots]
-        ended = (delimiters >> _LAST[length]) & 1
-        good = (shape >= 0) & (ended == 1)
-        total = _eight_digits(eight, np.where(good, shape, 0))
-        value = np.where(good, total / _SCALE[shape], np.nan)
-        for long in np.flatnonzero(length == 8):
+        value, length = decimals(self._eights[at], ends)
+        for long in np.flatnonzero(length == TOO_LONG):
             value[long] = self._long_number(int(at[long]), ends)
         return value
 
     def behind(self, places: Places) -> Places:
         """Where the number at each place ends, after any spaces before it."""
         at = self._behind_spaces(places)
-        kinds = _KIND[self._eights[at].view(np.uint8)]
-        length = _LENGTH[np.packbits(kinds <= _DOT)]
-        for long in np.flatnonzero(length == 8):
+        length = lengths(self._eights[at])
+        for long in np.flatnonzero(length == TOO_LONG):
             found = _LONG.match(self.text, int(at[long]))
             length[long] = 0 if found is None else len(found[0])
         ends: Places = at + length
@@ -338,36 +260,16 @@ class Scan:
         changes = (first[1:] != first[:-1]) | (last[1:] != last[:-1])
         begins = np.flatnonzero(np.concatenate([[True], changes]))
         seconds = [
-            _midnight(year + self.text[at : at + length].decode("ascii", "replace"))
+            midnight(year + self.text[at : at + length].decode("ascii", "replace"))
             for at in places[begins].tolist()
         ]
         return np.repeat(seconds, np.diff(begins, append=len(places)))
 
     def _seconds(self, places: Places) -> Numbers:
         """Seconds of ``hh:mm:ss``, from its eight bytes."""
-        eight = self._eights[np.minimum(places, len(self._eights) - 1)]
-        proper = (eight & _CLOCK_MASK) == _CLOCK
-        low = eight & _LOW_NIBBLES
-        proper &= ((low + _SIXES) & _TENTH_BIT & ~_COLONS) == 0
-        ten_times = low * np.uint64(10) + (low >> np.uint64(8))
-        hour, minute, second = (
-            (ten_times >> np.uint64(shift) & np.uint64(0xFF)).astype(np.float64)
-            for shift in (0, 24, 48)
-        )
-        proper &= (hour < 24) & (minute < 60) & (second < 61)
-        return np.where(proper, hour * 3600 + minute * 60 + second, np.nan)
+        return clock(self._eights[np.minimum(places, len(self._eights) - 1)])
 
 
 def whole(values: Numbers) -> Numbers:
     """Counts: NaN for what is no whole number."""
     return np.where(values == np.floor(values), values, np.nan)
-
-
-def _midnight(day: str) -> float:
-    """Seconds since 1970 of the day ``YYYY-MM-DD``; NaN for one that does not exist."""
-    if not _DAY.fullmatch(day):
-        return float("nan")
-    try:
-        return (datetime.date.fromisoformat(day) - datetime.date(1970, 1, 1)).days * 86400.0
-    except ValueError:
-        return float("nan")

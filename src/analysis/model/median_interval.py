@@ -11,8 +11,6 @@ from scipy import special
 from analysis.model.effective_size import independent_values
 from analysis.model.regression import t_quantile
 
-FEWEST = 6
-"""Independent values below which no pair of them covers the median with 95 %."""
 FEWEST_FOR_T = 4
 """Independent values below which Student's t says nothing of use."""
 EXACT = 200_000

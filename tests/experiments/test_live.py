@@ -11,26 +11,26 @@ from analysis.records.cells import Cell, cells
 SHORT, LONG = 900, 3300
 RATIO = 1.3
 """Step at the long context over step at the short one; about 1.8 was seen on two quiet cores."""
-TRIES = 2
-"""One repeat, declared beforehand, where a flag leaves a cell without a value."""
+REPEATS = 5
 
 
 @pytest.mark.slow
 def test_a_longer_context_makes_a_longer_step(tmp_path: Path) -> None:
-    design = checked("context-sweep", {"prompt_tokens": (SHORT, LONG), "repeats": 3})
-    seen = []
-    for attempt in range(TRIES):
-        request = Request("embedded", {"context-sweep": design}, seed=attempt)
-        outcome = measure(request, tmp_path / f"run-{attempt}")
-        assert outcome.stopped == ""
-        short, long = cells(outcome.run, "context-sweep")
-        assert_counts(short)
-        assert_counts(long)
-        seen.append([dict(cell.flags) for cell in (short, long)])
-        if short.step_ms is not None and long.step_ms is not None:
-            assert long.step_ms / short.step_ms > RATIO
-            return
-    pytest.fail(f"flagged in every try: {seen}")
+    """The fastest steps are compared: other load on the machine only makes a step longer."""
+    lengths = {"prompt_tokens": (SHORT, LONG), "repeats": REPEATS}
+    request = Request("embedded", {"context-sweep": checked("context-sweep", lengths)})
+    outcome = measure(request, tmp_path / "run")
+    assert outcome.stopped == ""
+    short, long = cells(outcome.run, "context-sweep")
+    assert_counts(short)
+    assert_counts(long)
+    assert fastest_ms(long) / fastest_ms(short) > RATIO
+
+
+def fastest_ms(cell: Cell) -> float:
+    steps = [sample.step_ms for sample in cell.samples if sample.step_ms is not None]
+    assert len(steps) == REPEATS
+    return min(steps)
 
 
 def assert_counts(cell: Cell) -> None:

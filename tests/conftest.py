@@ -59,7 +59,7 @@ class Ended:
 
 
 def chapters() -> dict[str, list[str]]:
-    """Chapters of every committed case: on measurements and logs only where there are some."""
+    """Chapters of every committed case: on data beside a case only where it refers to some."""
     known = {
         path.stem: declared(json.loads(path.read_text()), path.stem)
         for path in sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))
@@ -71,6 +71,8 @@ def chapters() -> dict[str, list[str]]:
             if ("server" not in found or load_case(case).runs)
             and ("log" not in found or load_case(case).logs)
             and ("before" not in found or len(load_case(case).runs) >= 2)
+            and ("pools" not in found or load_case(case).pools)
+            and ("layout" not in found or load_case(case).kv_layouts)
         ]
         for case in committed_cases()
     }

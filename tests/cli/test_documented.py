@@ -19,14 +19,15 @@ def test_a_command_is_in_the_readme_or_the_docs(name: str) -> None:
 
 
 def test_no_command_is_documented_that_does_not_exist() -> None:
-    named = set(re.findall(r"`analysis ([a-z]+)", TEXT))
-    named |= set(re.findall(r"^(?:\$ )?(?:\.venv/bin/)?analysis ([a-z]+)", TEXT, re.MULTILINE))
+    named = set(re.findall(r"`analysis ([a-z-]+)", TEXT))
+    named |= set(re.findall(r"^(?:\$ )?(?:\.venv/bin/)?analysis ([a-z-]+)", TEXT, re.MULTILINE))
     assert named - set(COMMANDS) == set()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_has_a_help_that_says_what_its_arguments_are(analysis, name: str) -> None:
-    command = getattr(importlib.import_module(f"analysis.cli.{name}"), name)
+    module = name.replace("-", "_")
+    command = getattr(importlib.import_module(f"analysis.cli.{module}"), module)
     ended = analysis(name, "--help")
     assert (ended.code, ended.err) == (0, "")
     assert max(map(len, ended.out.splitlines())) <= 80
@@ -43,7 +44,7 @@ def test_the_list_of_commands_is_that_of_the_folder() -> None:
     modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "main"}
     loaded = {name: importlib.import_module(f"analysis.cli.{name}") for name in modules}
     found = {
-        name
+        name.replace("_", "-")
         for name, module in loaded.items()
         if isinstance(getattr(module, name, 0), click.Command)
     }

@@ -23,6 +23,8 @@ GIB = 2**30
         (["--kv-dtype", "fp8"], 61 * (512 + 64)),
         (["--dp-attention"], 61 * (512 + 64) * 2),
         (["--kv-dtype", "fp8_ds_mla"], 61 * 656),
+        (["--kv-dtype", "fp4_e2m1"], 61 * (288 + 36)),
+        (["--pp", "2"], 31 * (512 + 64) * 2),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
 )
@@ -32,7 +34,8 @@ def test_bytes_per_token_follow_the_layout(analysis, options: list[str], expecte
     assert isinstance(found["bytes_per_token_per_gpu"], int)
     assert set(found) == {
         *("model", "layout", "kv_dtype", "bytes_per_token_per_gpu", "tokens"),
-        *("bytes_per_gpu", "gib_per_gpu", "notes"),
+        *("bytes_per_gpu", "gib_per_gpu", "notes", "draft_bytes_per_token_per_gpu"),
+        *("pool_gib_per_gpu", "log_line", "allowed", "ways"),
     }
 
 
@@ -70,6 +73,7 @@ def test_a_pool_is_turned_into_whole_tokens(analysis) -> None:
 def test_without_a_wish_what_it_takes_is_null(analysis) -> None:
     found = analysis(*KIMI, "--json").json
     assert found["tokens"] is found["bytes_per_gpu"] is found["gib_per_gpu"] is None
+    assert found["allowed"] is found["ways"] is found["log_line"] is None
 
 
 @pytest.mark.parametrize(
@@ -125,3 +129,132 @@ def test_people_read_thousands_and_words(analysis) -> None:
     assert lines["bytes_per_token_per_gpu"] == "70,272"
     assert lines["tokens"] == "undefined"
     assert "replicated on each of 8 ranks" in lines["layout"]
+
+
+DFLASH = ("--draft-model", "z-lab/Kimi-K2.5-DFlash")
+
+
+@pytest.mark.parametrize(
+    ("options", "draft"),
+    [
+        (["--draft", "dflash-ratio", *DFLASH], 77_184 - 70_272),
+        (["--draft", "dflash-ratio", "--draft-layers", "6"], 77_184 - 70_272),
+        (["--draft", "dflash-own", *DFLASH], 3_072),
+        (["--draft", "dflash-own", *DFLASH, "--draft-kv-dtype", "fp8"], 1_536),
+        (["--draft", "eagle", "--draft-layers", "1"], 1_152),
+        ([], 0),
+    ],
+)
+def test_a_draft_cache_is_added_by_its_rule(analysis, options: list[str], draft: int) -> None:
+    """77,184 and 3,072 B: SGLang 0.5.13 and 0.5.18 (see tests/model/test_draft_cache.py)."""
+    found = analysis(*KIMI, *options, "--tokens", "1000", "--json").json
+    assert found["draft_bytes_per_token_per_gpu"] == draft
+    assert found["bytes_per_token_per_gpu"] == 70_272
+    assert found["bytes_per_gpu"] == 1000 * (70_272 + draft)
+
+
+def test_a_limit_is_told_with_the_ways_to_make_it_fit(analysis) -> None:
+    wish = ("--tokens", "101134", "--engine", "sglang", "--limit", "200000")
+    found = analysis(*KIMI, *wish, "--json").json
+    assert found["allowed"]["largest_request"] == 101_133
+    assert found["allowed"]["starts"] is True
+    assert found["log_line"] == "KV Cache is allocated. #tokens: 101134, KV size: 6.62 GB"
+    ways = {way["name"]: way for way in found["ways"]}
+    assert (ways["fp8 KV cache"]["tokens"], ways["fp8 KV cache"]["enough"]) == (202_268, True)
+    assert ways["memory fraction up"]["enough"] is None
+    lines = analysis(*KIMI, *wish).out
+    assert "202,268 tokens, enough" in lines
+    assert "200,000 tokens, if so much is free; costs 6.47 GiB" in lines
+    held = analysis(*KIMI, "--tokens", "300000", *wish[2:], "--json").json
+    assert (held["allowed"]["largest_request"], held["ways"]) == (199_999, None)
+
+
+def test_vllm_refuses_what_sglang_clips(analysis) -> None:
+    wish = ("--pool-gib", "6.62", "--engine", "vllm", "--limit", "200000", "--json")
+    found = analysis(*KIMI, *wish).json
+    assert found["tokens"] % 16 == 0
+    assert (found["allowed"]["starts"], found["allowed"]["largest_request"]) == (False, 0)
+    assert "refuses to start" in found["allowed"]["behaviour"]
+
+
+def test_vllm_pools_a_drafters_layers_with_the_models(analysis) -> None:
+    """GLM-5.1 with one MTP layer at DCP 4: 18.42 GiB, 1,271,040 tokens printed.
+
+    local-inference-lab/rtx6kpro@e2c2b95, models/glm5.1, start-up log of glm-dcp4-mtp1; blocks of
+    64 tokens. The printed GiB stand for 0.03 % to both sides.
+    """
+    layout = ("--tp", "8", "--dcp", "4", "--kv-dtype", "fp8_ds_mla", "--page-size", "64")
+    draft = ("--draft", "eagle", "--draft-layers", "1")
+    options = (*layout, *draft, "--engine", "vllm", "--pool-gib", "18.42", "--json")
+    found = analysis("kv", "--model", "GLM-5.1", *options).json
+    assert found["tokens"] == pytest.approx(1_271_040, rel=4e-4)
+    assert found["draft_bytes_per_token_per_gpu"] == (656 + 132) / 4
+    assert found["bytes_per_token_per_gpu"] == 78 * (656 + 132) / 4
+
+
+def test_an_indexer_is_divided_by_vllm_and_whole_on_sglang(analysis) -> None:
+    """SGLang 0.5.23, ``pool_configurator.py``: "index-K buffer is replicated under DCP"."""
+    layout = ("--model", "GLM-5.1", "--tp", "8", "--dcp", "8", "--kv-dtype", "fp8_ds_mla")
+
+    def cell(*engine: str) -> float:
+        return analysis("kv", *layout, *engine, "--json").json["bytes_per_token_per_gpu"]
+
+    assert cell() == cell("--engine", "vllm") == 78 * (656 + 132) / 8
+    assert cell("--engine", "sglang") == 78 * (656 / 8 + 132)
+
+
+def test_a_pool_by_sglangs_rule(analysis) -> None:
+    """36.93 GiB free of 94 at 0.92: 29.41 GiB."""
+    rule = ("--free-gib", "36.93", "--total-gib", "94", "--mem-fraction", "0.92")
+    found = analysis(*KIMI, *rule, "--json").json
+    assert found["pool_gib_per_gpu"] == pytest.approx(36.93 - 0.08 * 94)
+    assert found["tokens"] == int((36.93 - 0.08 * 94) * GIB // 70_272)
+    paged = analysis(*KIMI, *rule, "--page-size", "64", "--json").json
+    assert paged["tokens"] == found["tokens"] // 64 * 64
+
+
+def test_under_dcp_tokens_are_of_all_ranks_and_the_line_of_one(analysis) -> None:
+    options = ("--dcp", "8", "--pool-gib", "6.62", "--page-size", "64", "--engine", "sglang")
+    found = analysis(*KIMI, *options, "--json").json
+    assert found["tokens"] % (8 * 64) == 0
+    assert found["tokens"] == int(6.62 * GIB // 8_784) // 512 * 512
+    assert f"#tokens: {found['tokens'] // 8}," in found["log_line"]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--limit", "9"], ["--limit", "--engine"]),
+        (["--limit", "9", "--engine", "vllm"], ["--limit", "a pool"]),
+        (["--limit", "9", "--engine", "vllm", "--tokens", "0"], ["a pool of no token"]),
+        (["--draft", "eagle"], ["needs the drafter's layers", "--draft-layers"]),
+        (["--draft", "dflash-own"], ["needs the drafter's heads", "--draft-model"]),
+        (["--draft", "dflash-own", "--draft-model", "Kimi-K2.6"], ["--draft-model", "MLA"]),
+        (["--draft-layers", "1"], ["--draft-layers", "--draft RULE"]),
+        (["--draft", "dflash-own", *DFLASH, "--engine", "vllm"], ["--draft", "vllm"]),
+        (["--draft", "medusa"], ["--draft", "'medusa'", "eagle"]),
+        (["--engine", "llama.cpp"], ["--engine llama.cpp", "MLA"]),
+        (["--free-gib", "9"], ["--mem-fraction", "all three"]),
+        (
+            ["--free-gib", "9", "--total-gib", "90", "--mem-fraction", "0.9", "--pool-gib", "1"],
+            ["--pool-gib", "one of them"],
+        ),
+        (
+            ["--free-gib", "9", "--total-gib", "90", "--mem-fraction", "0.8"],
+            ["--mem-fraction", "0.8", "more than 0.900", "nothing is left"],
+        ),
+        (
+            ["--free-gib", "99", "--total-gib", "90", "--mem-fraction", "0.8"],
+            ["--free-gib", "at most"],
+        ),
+        (["--free-gib", "nan", "--total-gib", "90"], ["--free-gib", "nan", "finite"]),
+        (["--mem-fraction", "1.5"], ["--mem-fraction", "1.5"]),
+        (["--pp", "62"], ["pp 62", "61 layers"]),
+        (["--page-size", "0"], ["--page-size", "0"]),
+    ],
+    ids=lambda value: " ".join(value) if value[0].startswith("--") else "",
+)
+def test_bad_options_are_one_line(analysis, options: list[str], says: list[str]) -> None:
+    error = analysis(*KIMI, *options, "--json").error
+    for words in says:
+        assert words in error

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from analysis.paths import DATA
-from analysis.records import run, tables
+from analysis.records import kv_layout, run, tables
 from analysis.records.case import CaseFacts
 from analysis.records.hardware import Gpu
 
@@ -23,6 +23,8 @@ MANIFEST = "runs/<run>/manifest.json"
 PLAN = "runs/<run>/plan.jsonl"
 REQUESTS = "runs/<run>/requests.jsonl"
 SERVER_LOG = "runs/<run>/server.log"
+PREDICTIONS = "kv-layout/<engine>/predictions.json"
+READING = "kv-layout/<engine>/servers/<server>.json"
 RECORDS: dict[str, type[BaseModel]] = {
     "cases/<case>/sweep.csv": tables.SweepRow,
     "cases/<case>/two_point.csv": tables.TwoPointRow,
@@ -130,7 +132,8 @@ def test_every_file_has_its_checksum_and_every_checksum_its_file() -> None:
 
 def test_every_file_has_a_section_and_every_section_a_file() -> None:
     used = {section_of(file) for file in under_data()}
-    assert used == {CASE, MODELS, TEXTS, MANIFEST, PLAN, REQUESTS, SERVER_LOG, *RECORDS}
+    of_runs = {MANIFEST, PLAN, REQUESTS, SERVER_LOG, PREDICTIONS, READING}
+    assert used == {CASE, MODELS, TEXTS, *of_runs, *RECORDS}
     assert set(SECTIONS) - used == {"Licences and terms", "Checksums"}
 
 
@@ -178,6 +181,11 @@ def test_every_field_of_a_run_is_documented() -> None:
     assert set(documented(REQUESTS, "field")) == sample - plan
 
 
+def test_every_field_of_a_kv_layout_measurement_is_documented() -> None:
+    assert set(documented(PREDICTIONS, "field")) == set(case_fields(kv_layout.Predictions))
+    assert set(documented(READING, "field")) == set(case_fields(kv_layout.Reading))
+
+
 @pytest.mark.parametrize("file", CONFIGS)
 def test_every_key_of_a_model_is_documented(file: str) -> None:
     content = json.loads((DATA / file).read_text(encoding="utf-8"))
@@ -197,7 +205,9 @@ def test_no_documented_key_of_a_model_is_left_without_a_model() -> None:
         assert documented(MODELS, f"key of `{part}`").keys() == used
 
 
-@pytest.mark.parametrize("section", [CASE, MODELS, MANIFEST, PLAN, REQUESTS, *RECORDS])
+@pytest.mark.parametrize(
+    "section", [CASE, MODELS, MANIFEST, PLAN, REQUESTS, PREDICTIONS, READING, *RECORDS]
+)
 def test_a_dictionary_row_leaves_only_the_unit_blank(section: str) -> None:
     text = SECTIONS[section]
     for cells in rows(text, ("column", "field", "key", "key of `facts`")):

@@ -146,6 +146,14 @@ def test_a_case_that_is_not_utf_8_is_refused(altered) -> None:
         ("kimi_k26_sglang_plain", "gone", "plain", "gone.csv", "no such file", "readable"),
         ("kimi_k2_commit_by_task", "gone", "accept", "gone.csv", "no such file", "readable"),
         ("kv_pool_observed", "gone", "pools", "gone.csv", "no such file", "readable"),
+        (
+            "kv-layout/vllm",
+            "gone",
+            "kv_layouts",
+            "case.toml, references.kv_layouts",
+            "'../../gone'",
+            "a folder",
+        ),
         ('["kimi-k26-vllm"]', '["gone"]', "compared", "case", "'gone'", "kimi-k26-sglang"),
     ],
 )

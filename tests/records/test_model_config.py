@@ -88,6 +88,24 @@ BAD = {
         "a hybrid layout (model_type kimi_linear)",
         HYBRID,
     ),
+    "an encoder": (
+        DENSE | {"is_encoder_decoder": True},
+        "",
+        "a hybrid layout (is_encoder_decoder)",
+        HYBRID,
+    ),
+    "layers that share a cache": (
+        DENSE | {"num_kv_shared_layers": 10},
+        "",
+        "a hybrid layout (num_kv_shared_layers)",
+        HYBRID,
+    ),
+    "a window shorter than the context": (
+        DENSE | {"sliding_window": 4096, "max_position_embeddings": 32768},
+        ", sliding_window",
+        "a sliding window of 4096 tokens",
+        "attention over the whole context: engines size the caches of windows apart",
+    ),
     "a hybrid text model": (
         {"text_config": DENSE | {"model_type": "qwen3_next"}},
         "",
@@ -189,10 +207,34 @@ def test_kv_heads_decide_the_word(tmp_path: Path, heads: int, word: str) -> None
         ({"head_dim": None}, HeadCache(32, 8, 128, 128)),
         ({"num_key_value_heads": None}, HeadCache(32, 32, 128, 128)),
         ({"text_config": None}, HeadCache(32, 8, 128, 128)),
+        ({"head_dim": 192, "v_head_dim": 128}, HeadCache(32, 8, 192, 128)),
+        ({"multi_query": True}, HeadCache(32, 1, 128, 128)),
+        (
+            {"sliding_window": 4096, "use_sliding_window": False, "max_position_embeddings": 8192},
+            HeadCache(32, 8, 128, 128),
+        ),
+        ({"sliding_window": 8192, "max_position_embeddings": 8192}, HeadCache(32, 8, 128, 128)),
     ],
 )
 def test_a_field_that_is_null_has_its_usual_default(tmp_path, extra, expected) -> None:
     assert load_model(str(config(tmp_path, DENSE | extra))).cache == expected
+
+
+@pytest.mark.parametrize("field", ["n_head_kv", "num_kv_heads", "multi_query_group_num"])
+def test_kv_heads_have_older_names(tmp_path: Path, field: str) -> None:
+    """As SGLang's ``get_total_num_kv_heads`` reads them."""
+    content = without("num_key_value_heads") | {field: 4, "new_decoder_architecture": True}
+    assert load_model(str(config(tmp_path, content))).cache == HeadCache(32, 4, 128, 128)
+
+
+def test_a_fact_that_is_assumed_is_a_note_and_gives_way_to_a_read_one(tmp_path: Path) -> None:
+    drafter = load_model("z-lab/Kimi-K2.5-DFlash")
+    assert drafter.cache == HeadCache(6, 8, 128, 128)
+    assert "head_dim 128 is assumed" in drafter.notes[0]
+    content = {"facts": DENSE | {"head_dim": 64}, "assumed": {"head_dim": 128}}
+    read = load_model(str(config(tmp_path, content)))
+    assert read.cache == HeadCache(32, 8, 64, 64)
+    assert not read.notes
 
 
 def test_a_text_config_is_where_the_facts_are(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_a_row_cannot_be_changed() -> None:
     [
         ("kimi_k26_sglang_plain.csv", PlainRow, 7),
         ("kimi_k2_commit_by_task.csv", AcceptRow, 34),
-        ("kv_pool_observed.csv", PoolRow, 20),
+        ("kv_pool_observed.csv", PoolRow, 21),
     ],
 )
 def test_every_committed_table_is_read_whole(name: str, row: type, n: int) -> None:

@@ -164,10 +164,16 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "main.bytes_per_token": 10 * 2 * (64 + 64) * 2,
         "main.wished_gb": 5120 * 50000 / 1e9,
         "wished_tokens": 50000,
-        "pool_tokens": 40000,
-        "largest_request": 39999,
         "gqa.bytes_per_token": 10 * (8 // 2) * (128 + 128) * 2,
         "mha.bytes_per_token": 10 * (16 // 2) * (128 + 128) * 2,
+    },
+    "14-context-extension": {
+        "wished_tokens": 50000,
+        "commit_length": 3,
+        "at_wish.beyond": 50000 / 8000,
+        "at_wish.line_ms": step(50000),
+        "at_wish.line_tok_per_s": 3 * 1000 / step(50000),
+        "served": "not known before it is tried",
     },
 }
 PROSE = {
@@ -186,7 +192,14 @@ PROSE = {
         "published at 80 to 100 tok/s",
         "speculation does not pay at 3 tokens per step, since break-even is 4.0 to 5.0",
     ],
-    "05-mla-memory": ["GQA heads shared out (TP) costs 5,120 B", "50,000 tokens take 0.26 GB"],
+    "05-mla-memory": [
+        "GQA heads shared out (TP) costs 5,120 B",
+        "50,000 tokens take 0.26 GB",
+        "50,000 tokens do not fit in the pool of 40,000 as it is.",
+        "0.05 GiB more than the pool has on each GPU",
+        "enough if read after the pool was allocated, and not enough if read before (0.26 GB)",
+    ],
+    "14-context-extension": ["do not fit in the pool as it is", "520 ms a step", "5.8 tok/s"],
 }
 
 
@@ -352,6 +365,7 @@ def test_a_case_with_nothing_but_a_sweep_says_so_in_sentences_and_nothing_fails(
         "01-two-point-decode": "This case has no two-point decode (no two_point.csv).",
         "02-context-sweep": "This case has no single observed throughput to explain",
         "04-reconciliation": "This case has no single observed throughput to explain",
+        "14-context-extension": "This case wishes for no other context limit than its own",
     }
     for notebook, reason in reasons.items():
         assert said[notebook].count(reason) == 1, notebook

@@ -275,7 +275,9 @@ def test_the_parameters_of_every_committed_notebook_are_typed_literals(path: Pat
     kind, case = found["case"]
     assert kind == "str"
     assert case in committed_cases()
-    assert bool(NEEDS.keys() & found.keys()) == bool(load_case(case).runs)
+    fields = {field for name, (field, _) in NEEDS.items() if name in found}
+    assert all(getattr(load_case(case), field) for field in fields)
+    assert bool(fields & {"runs", "logs"}) == bool(load_case(case).runs)
     assert not [name for name in found if SECRET.search(name)]
 
 

@@ -15,10 +15,12 @@ COMMANDS = {
     "fit": "fit a step-time line to two columns of a table",
     "kv": "KV cache bytes per token and GPU, and what fits",
     "measure": "measure a server: the embedded one, or yours",
+    "plan-context": "plan another context limit for a unit or script",
     "promote": "copy a finished run into data/runs",
     "reconcile": "does commit over step give the observed throughput?",
     "report": "run the notebooks, rebuild the figures and the pages",
     "status": "which figures are stale, and which input changed",
+    "verify-context": "wait for a server: does it serve the wished context?",
 }
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -35,7 +37,8 @@ class LazyGroup(click.Group):
         """The command of that name."""
         if name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(f"analysis.cli.{name}"), name)
+        module = name.replace("-", "_")
+        command = getattr(importlib.import_module(f"analysis.cli.{module}"), module)
         assert isinstance(command, click.Command)
         return command
 

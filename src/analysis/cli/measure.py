@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from analysis import paths
+from analysis.cli import kv_layout
 from analysis.cli.output import json_option, show_cells
 from analysis.engines.embedded import Settings
 from analysis.errors import InputError
@@ -60,6 +62,13 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option("--max-minutes", type=click.FloatRange(min=0), help="stop after so long")
 @click.option("--resume", type=click.Path(path_type=Path), help="an unfinished run to complete")
+@click.option(
+    "--engine",
+    type=click.Choice(["vllm", "sglang", "all"]),
+    default="all",
+    show_default=True,
+    help="of kv-layout: what `make engines` set up",
+)
 @click.option("--dry-run", is_flag=True, help="say what would be sent, and stop")
 @click.option("--yes", is_flag=True, help="go on although the server is another machine")
 @json_option
@@ -68,6 +77,7 @@ def measure(
     server: str,
     out: Path | None,
     resume: Path | None,
+    engine: str,
     dry_run: bool,
     yes: bool,
     as_json: bool,
@@ -77,7 +87,18 @@ def measure(
 
     EXPERIMENT... is one or more of two-point, context-sweep, output-length and acceptance.
     A key is read from the environment variable ANALYSIS_API_KEY only.
+
+    kv-layout alone is another thing: it starts vLLM and SGLang on this machine's CPUs with tiny
+    models, and compares the KV pools that they print with predictions written down before. It has
+    the options --engine, --out, --dry-run and --json.
     """
+    given_options = _given()
+    if kv_layout.NAME in experiments:
+        kv_layout.refuse_others(given_options, experiments)
+        kv_layout.kv_layout(engine, out, dry_run, as_json)
+        return
+    if "engine" in given_options:
+        raise InputError("--engine", "no kv-layout", "it beside kv-layout only")
     from analysis.experiments import session
     from analysis.experiments.designs import checked
     from analysis.experiments.texts import load_text
@@ -140,6 +161,16 @@ def measure(
         click.echo(f"{found}; {go_on}", err=True)
         return
     raise InputError("measure", found, f"an end; {go_on}")
+
+
+def _given() -> set[str]:
+    """Parameters that stand on the command line."""
+    context = click.get_current_context()
+    return {
+        name
+        for name in context.params
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
 
 
 class _Bar:

@@ -1,6 +1,7 @@
 """Which kind of server answers at an address."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from analysis.engines import fields
 from analysis.engines.client import Client
@@ -20,6 +21,15 @@ from analysis.errors import InputError
 EXPECTED = "llama.cpp, vLLM or another server with the OpenAI API"
 
 
+@dataclass(frozen=True)
+class Identity:
+    """Which server answers, and the page that told: ``/props`` of llama.cpp, else the model."""
+
+    kind: Literal["llama.cpp", "vLLM", "SGLang", "OpenAI-compatible"]
+    told: dict[str, Any]
+    version: str = ""
+
+
 def connect(url: str, timeout_s: float = 300.0) -> Client:
     """A client for the server at ``url``.
 
@@ -27,7 +37,7 @@ def connect(url: str, timeout_s: float = 300.0) -> Client:
     """
     http = Http(url, timeout_s)
     try:
-        return _client(http)
+        return client_of(http)
     except (ServerGoneError, RequestError) as error:
         http.close()
         raise InputError(f"--server {http.url}", str(error), EXPECTED) from None
@@ -36,20 +46,36 @@ def connect(url: str, timeout_s: float = 300.0) -> Client:
         raise
 
 
-def _client(http: Http) -> Client:
-    props = _json(http, "/props")
+def client_of(http: Http) -> Client:
+    """A client over an open connection; raises what ``identify`` does."""
+    found = identify(http)
+    if found.kind == "llama.cpp":
+        return LlamaCpp(http, found.told)
+    if found.kind == "vLLM":
+        return Vllm(http, found.told, found.version)
+    return OpenAi(http, found.told)
+
+
+def identify(http: Http) -> Identity:
+    """Which kind of server answers, by pages that cost it nothing.
+
+    vLLM and SGLang name themselves as owners of their models. Raises ``InputError`` where a key is
+    wanted or no known API is found, ``RequestError`` or ``ServerGoneError`` where it may come yet.
+    """
+    props = page(http, "/props")
     if fields.group(props, "default_generation_settings"):
-        return LlamaCpp(http, props)
-    models = fields.objects(_json(http, "/v1/models"), "data")
+        return Identity("llama.cpp", props, str(props.get("build_info") or ""))
+    models = fields.objects(page(http, "/v1/models"), "data")
     if not models or not models[0].get("id"):
         raise InputError(f"--server {http.url}", "no list of models at /v1/models", EXPECTED)
-    version = _json(http, "/version").get("version")
-    if models[0].get("owned_by") == "vllm" and version:
-        return Vllm(http, models[0], str(version))
-    return OpenAi(http, models[0])
+    version = str(page(http, "/version").get("version") or "")
+    owner = models[0].get("owned_by")
+    if owner == "vllm" and version:
+        return Identity("vLLM", models[0], version)
+    return Identity("SGLang" if owner == "sglang" else "OpenAI-compatible", models[0], version)
 
 
-def _json(http: Http, path: str) -> dict[str, Any]:
+def page(http: Http, path: str) -> dict[str, Any]:
     """The JSON object at ``path``, or an empty one where the server has no such page."""
     response = http.get(path)
     status = response.status_code

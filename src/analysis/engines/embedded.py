@@ -41,7 +41,8 @@ class Settings:
 
     ``match_tokens`` is the length of the n-gram that is looked up, ``draft_tokens`` how many
     tokens that followed it are drafted: a block verifies one more. One core is left to the client:
-    with a thread on every core, whatever else runs makes all threads wait for one.
+    with a thread on every core, whatever else runs makes all threads wait for one. ``verbosity`` is
+    llama.cpp's ``--verbosity``; from 4 on its log says how large the KV buffers are.
     """
 
     speculation: Speculation = "ngram-simple"
@@ -51,6 +52,7 @@ class Settings:
     context_tokens: int = CONTEXT_LIMIT
     threads: int = max(1, (os.cpu_count() or 1) - 1)
     program: Path | None = None
+    verbosity: int | None = None
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def _start(settings: Settings, model: Path, log: Path) -> Embedded:
         program = Path(on_path)
     if program is not None and shutil.which(program) is None:
         raise InputError("--llama-server", str(program), "a program that can be run")
-    port = _free_port()
+    port = free_port()
     sha256 = digest(model.read_bytes())
     options = _program(program, settings, port) if program else _extension(settings, port)
     command = [sys.executable, "-m", "analysis.engines.serve", json.dumps(options)]
@@ -161,6 +163,7 @@ def _extension(settings: Settings, port: int) -> dict[str, object]:
         "speculation": settings.speculation,
         "match_tokens": settings.match_tokens,
         "draft_tokens": settings.draft_tokens,
+        "verbosity": settings.verbosity,
     }
 
 
@@ -182,6 +185,8 @@ def _flags(settings: Settings) -> list[str]:
         "--threads",
         str(settings.threads),
     ]
+    if settings.verbosity is not None:
+        flags += ["--verbosity", str(settings.verbosity)]
     if settings.speculation == "ngram-simple":
         flags += [
             "--spec-type",
@@ -216,7 +221,8 @@ def _ending(code: int, log: Path) -> str:
     return f"exit code {code} ({lines[-1][:160] if lines else 'nothing printed'})"
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of the loopback interface that nothing listens at just now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -36,6 +36,10 @@ class RefusedError(RequestError):
     """The server will not answer this request, however often it is sent."""
 
 
+class ReportedError(RequestError):
+    """The server reported an error within a stream that it had begun."""
+
+
 class TextTooShortError(RefusedError):
     """A text has fewer tokens than a prompt is to have."""
 
@@ -99,7 +103,7 @@ class Http:
                     continue
                 content = _object(event.data)
                 if content.get("error"):
-                    raise RequestError(f"the server reported an error {_reason(content['error'])}")
+                    raise ReportedError(f"the server reported an error {_reason(content['error'])}")
                 yield came, content
 
 

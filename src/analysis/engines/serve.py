@@ -49,6 +49,8 @@ def _server(options: dict[str, Any]) -> Any:
     params.port = options["port"]
     params.endpoint_metrics = True
     params.endpoint_slots = True
+    if options["verbosity"] is not None:
+        params.verbosity = options["verbosity"]
     if options["speculation"] == "ngram-simple":
         kind = xllamacpp.common_speculative_type.COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE
         params.speculative.types = [kind]

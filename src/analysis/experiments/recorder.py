@@ -92,7 +92,7 @@ def create(
         if text.origin == OWN:
             (folder / TEXTS).mkdir(exist_ok=True)
             (folder / TEXTS / f"{name}.txt").write_text(text.content)
-    _write(folder / PLAN, b"".join(_line(request) for request in planned))
+    write_whole(folder / PLAN, b"".join(_line(request) for request in planned))
     _write_manifest(folder, manifest)
     return Recorder(folder)
 
@@ -121,10 +121,10 @@ def reopen(run: Run) -> Recorder:
 def _write_manifest(folder: Path, manifest: Manifest) -> None:
     """The manifest is whole at any moment: readers see the old one or the new."""
     text = json.dumps(manifest.model_dump(mode="json"), indent=1) + "\n"
-    _write(folder / MANIFEST, text.encode())
+    write_whole(folder / MANIFEST, text.encode())
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes) -> None:
     """Write a file in one step, and wait until the disk has it."""
     partial = path.with_name(f"{path.name}.partial")
     with partial.open("wb") as file:

@@ -102,14 +102,19 @@ def wish_fits(claim: ClaimRow, found: Findings) -> Judgement:
     if readings and len(set(readings)) == 1:
         word = "consistent" if readings[0] else "contradicted"
     before = memory.fits_free_before_pool(fp8)
+    served = ""
+    if memory.allowed is not None:
+        served = (
+            f". With the pool as it is, {memory.allowed.pool_tokens:,} tokens, {memory.engine} "
+            f"{memory.allowed.behaviour}"
+        )
     return Judgement(
         word,
         f"{main.kv_dtype} {main.layout} needs {main.wished_gb:.2f} GB against "
         f"{memory.free_gb or 0:g} GB free if that was read before the pool, and "
         f"{main.extra_gib or 0:.2f} GiB more than the pool has if after; fp8 needs "
         f"{fp8.wished_gb:.2f} GB and {'fits' if before else 'does not fit'} even in the first "
-        f"reading. With the pool as it is, {memory.pool_tokens or 0:,} tokens, requests are "
-        f"clipped at {memory.largest_request or 0:,}",
+        f"reading{served}",
         "05-mla-memory#fits",
         condition="the server's KV size line and when the free memory was read would decide",
     )

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
+from analysis.findings.context_fit import layouts
 from analysis.findings.missing import Missing
+from analysis.findings.pool_check import check
+from analysis.model.context_limit import ENGINES, Allowed, allowed
 from analysis.model.kv_cache import (
     GB,
     GIB,
@@ -11,10 +14,10 @@ from analysis.model.kv_cache import (
     LatentCache,
     Parallelism,
     bytes_per_token_per_gpu,
-    largest_request,
 )
+from analysis.model.kv_pool import sglang_allocated_bytes
 from analysis.records.case import Case
-from analysis.records.model_config import ModelConfig, load_model
+from analysis.records.model_config import ModelConfig
 from analysis.records.tables import PoolRow
 
 COUNTERFACTUAL_HEADS = 8
@@ -65,20 +68,6 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class PoolCheck:
-    """A printed pool against the model: tokens that the printed GiB should hold."""
-
-    row: PoolRow
-    bytes_per_token: float
-    predicted_tokens: float
-
-    @property
-    def error_pct(self) -> float:
-        """Printed over predicted tokens, minus one, per cent."""
-        return 100 * (self.row.tokens / self.predicted_tokens - 1)
-
-
-@dataclass(frozen=True)
 class Memory:
     """The finding of the chapter. ``main`` is the layout that the case states."""
 
@@ -91,9 +80,10 @@ class Memory:
     free_gb: float | None
     wished_tokens: int
     max_tokens: int
-    largest_request: int | None
-    pool_checks: tuple[PoolCheck, ...]
+    allowed: Allowed | None
     same_pools: tuple[PoolRow, ...]
+    pools_known: int
+    engine: str
 
     @property
     def verdict(self) -> str:
@@ -171,6 +161,28 @@ class Memory:
         """The MHA counterfactual."""
         return self.counterfactuals[1]
 
+    @property
+    def line(self) -> str:
+        """The server's own line on its pool, predicted for the stated layout."""
+        return _printed_line(self.engine, self.pool_tokens or 0, self.main, bool(self.elements))
+
+    @property
+    def line_if_divided(self) -> str:
+        """The same line, predicted for a cache that is divided over all ranks."""
+        return _printed_line(self.engine, self.pool_tokens or 0, self.sharded, bool(self.elements))
+
+    @property
+    def line_caveat(self) -> str:
+        """What that line cannot tell."""
+        if self.engine != "SGLang":
+            return f"{self.engine} prints GiB of one GPU; under DCP the tokens are those of all."
+        return (
+            f"{self.engine} prints GiB and calls them GB. The line is of the target's cache; a "
+            "drafter has one of its own. Under DCP this engine prints the tokens of one rank, so "
+            "the size beside them would be that of the first line: whether the server was started "
+            "with DCP is read from its launch."
+        )
+
     def cell(self, layout: str, kv_dtype: str) -> Cell:
         """One of the cells by layout and dtype."""
         return next(c for c in self.cells if (c.layout, c.kv_dtype) == (layout, kv_dtype))
@@ -184,6 +196,18 @@ class Memory:
         if self.free_gb is None or cell.extra_gib is None:
             return None
         return cell.extra_gib * GIB <= self.free_gb * GB
+
+
+def _printed_line(engine: str, tokens: int, cell: Cell, latent: bool) -> str:
+    """What the server prints of its pool at the start, if its cache lies so."""
+    if engine == "vLLM":
+        size = f"Available KV cache memory: {tokens * cell.bytes_per_token / GIB:.2f} GiB"
+        return f"{size}, GPU KV cache size: {tokens:,} tokens"
+    gib = sglang_allocated_bytes(tokens, cell.bytes_per_token) / GIB
+    sizes = f"KV size: {gib:.2f} GB"
+    if not latent:
+        sizes = f"K size: {gib / 2:.2f} GB, V size: {gib / 2:.2f} GB"
+    return f"KV Cache is allocated. #tokens: {tokens}, {sizes}"
 
 
 def find(case: Case) -> Memory | Missing:
@@ -201,23 +225,7 @@ def find(case: Case) -> Memory | Missing:
         cost = bytes_per_token_per_gpu(cache, dtype, ranks)
         return Cell(name, dtype, cost, wished, longest or wished, layout.pool_tokens)
 
-    plain = Parallelism(layout.tp)
-    named: list[tuple[str, Parallelism]]
-    if isinstance(model.cache, LatentCache):
-        named = [
-            ("replicated on every rank (plain TP)", plain),
-            ("divided over all ranks (DCP)", Parallelism(layout.tp, dcp=layout.tp)),
-            ("whole, own requests only (DP attention)", Parallelism(layout.tp, dp_attention=True)),
-        ]
-    else:
-        named = [
-            ("heads shared out (TP)", plain),
-            ("whole, own requests only (DP attention)", Parallelism(layout.tp, dp_attention=True)),
-        ]
-    ranks_stated = layout.parallelism()
-    if ranks_stated not in [ranks for _, ranks in named]:
-        named.append((f"divided over {layout.dcp} of {layout.tp} ranks (DCP)", ranks_stated))
-    stated = [ranks for _, ranks in named].index(ranks_stated)
+    plain, named = Parallelism(layout.tp), layouts(case, model)
     dtypes = list(dict.fromkeys([layout.kv_dtype, "bf16", "fp8"]))
     cells = tuple(cell(n, model.cache, d, ranks) for n, ranks in named for d in dtypes)
     dim = COUNTERFACTUAL_HEAD_DIM
@@ -225,10 +233,10 @@ def find(case: Case) -> Memory | Missing:
     mha = model.uncompressed or HeadCache(model.cache.layers, model.attention_heads, dim, dim)
     dtype = "fp8" if layout.kv_dtype == "fp8_ds_mla" else layout.kv_dtype
     pool = layout.pool_tokens
-    limit = limits.wished_context_tokens or limits.context_tokens
+    limit, engine = limits.wished_context_tokens or limits.context_tokens, case.facts.engine.name
     return Memory(
         model=model,
-        main=cells[stated * len(dtypes)],
+        main=cells[0],
         cells=cells,
         counterfactuals=(
             cell(f"GQA, {COUNTERFACTUAL_HEADS} KV heads of {dim}", gqa, dtype, plain),
@@ -239,19 +247,17 @@ def find(case: Case) -> Memory | Missing:
         free_gb=layout.free_gb_per_gpu,
         wished_tokens=wished,
         max_tokens=longest or wished,
-        largest_request=largest_request(limit, pool) if limit and pool else None,
-        pool_checks=_pool_checks(case),
-        same_pools=tuple(
-            row for row in case.pools if "Kimi-K2.6" in row.model and row.tp == layout.tp
+        allowed=(
+            allowed(engine, limit, pool, model.max_position_embeddings)
+            if limit and pool and engine in ENGINES
+            else None
         ),
+        same_pools=tuple(
+            row for row in case.pools if row.tp == layout.tp and check(row).model == model.name
+        ),
+        pools_known=len(case.pools),
+        engine=engine,
     )
-
-
-def with_pool(found: Memory | Missing) -> Memory | Missing:
-    """The finding, if the server's pool is known; silent if not."""
-    if isinstance(found, Missing) or found.largest_request is not None:
-        return found
-    return Missing("")
 
 
 def on_gpus(found: Memory | Missing) -> Memory | Missing:
@@ -261,14 +267,14 @@ def on_gpus(found: Memory | Missing) -> Memory | Missing:
     return Missing("")
 
 
-def _pool_checks(case: Case) -> tuple[PoolCheck, ...]:
-    """Printed pools of plain MLA models whose GiB were printed too."""
-    checks = []
-    for row in case.pools:
-        if row.attn != "MLA" or row.printed_gib is None:
-            continue
-        model = load_model("moonshotai/Kimi-K2-Instruct" if "K2" in row.model else row.model)
-        dtype = row.kv_dtype.split()[0]
-        cost = bytes_per_token_per_gpu(model.cache, dtype, Parallelism(row.tp, row.dcp))
-        checks.append(PoolCheck(row, cost, row.printed_gib * GIB / cost))
-    return tuple(checks)
+def with_pools(found: Memory | Missing) -> Memory | Missing:
+    """The finding, if the case refers to pools that servers printed; silent if not."""
+    return Missing("") if isinstance(found, Memory) and not found.pools_known else found
+
+
+def undecided(found: Memory | Missing) -> Memory | Missing:
+    """The finding, if a line of the server would tell its layout; silent if not."""
+    if isinstance(found, Missing):
+        return found
+    told = found.engine in ("SGLang", "vLLM") and found.pool_tokens and found.elements
+    return found if told and found.sharded is not found.main else Missing("")

@@ -1,7 +1,7 @@
 """A case: what is known of one deployment, and the claims and tables that belong to it."""
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -96,17 +96,22 @@ class Observation(Record):
 
 
 class Speculation(Record):
-    """The drafting method, and how many tokens a step verifies at least and at most."""
+    """The drafting method, and how many tokens a step verifies at least and at most.
+
+    ``draft_model`` is the drafter, for the size of its cache.
+    """
 
     method: str
     verified_tokens: tuple[PositiveInt, PositiveInt] | None = None
+    draft_model: str = ""
 
 
 class References(Record):
     """Tables from elsewhere, as paths from the case folder; cases to set beside this one.
 
     ``runs`` are measurements of this server: names in ``data/runs``, or paths from the case folder.
-    ``logs`` are what a server of this kind printed: paths from the case folder.
+    ``logs`` are what a server of this kind printed, ``kv_layouts`` the folders of KV layout
+    measurements: paths from the case folder.
     """
 
     plain: str | None = None
@@ -115,6 +120,7 @@ class References(Record):
     compare: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
     logs: tuple[str, ...] = ()
+    kv_layouts: tuple[str, ...] = ()
 
 
 class CaseFacts(Record):
@@ -214,14 +220,12 @@ class Case:
     @cached_property
     def logs(self) -> list[Path]:
         """Logs of a server of this kind."""
-        found = []
-        for name in self.facts.references.logs:
-            path = self.folder / name
-            if not path.is_file():
-                place = f"{paths.relative(self.folder / 'case.toml')}, references.logs"
-                raise InputError(place, repr(name), "a file, as a path from the case folder")
-            found.append(path.resolve())
-        return found
+        return self._there("logs", self.facts.references.logs, Path.is_file, "a file")
+
+    @cached_property
+    def kv_layouts(self) -> list[Path]:
+        """Folders of KV layout measurements."""
+        return self._there("kv_layouts", self.facts.references.kv_layouts, Path.is_dir, "a folder")
 
     @cached_property
     def model(self) -> ModelConfig | None:
@@ -257,6 +261,16 @@ class Case:
         for name, value in vars(type(self)).items():
             if isinstance(value, cached_property):
                 getattr(self, name)
+
+    def _there(
+        self, field: str, names: tuple[str, ...], kind: Callable[[Path], bool], expected: str
+    ) -> list[Path]:
+        """Paths from the case folder; one that leads nowhere is the fault of its line."""
+        for name in names:
+            if not kind(self.folder / name):
+                place = f"{paths.relative(self.folder / 'case.toml')}, references.{field}"
+                raise InputError(place, repr(name), f"{expected}, as a path from the case folder")
+        return [(self.folder / name).resolve() for name in names]
 
     def _refuse_another_server(self, first: Run, other: Run) -> None:
         """Figures of unlike servers stand in cases of their own, never pooled in silence."""

@@ -86,9 +86,12 @@ def _parse(path: Path) -> ModelConfig:
     facts = content.get("facts", content)
     if not isinstance(facts, dict):
         raise InputError(f"{where}, facts", f"a JSON {type(facts).__name__}", "an object")
-    facts = facts.get("text_config") or facts
-    _refuse_unknown_layout(where, facts)
     notes = []
+    assumed = _object(where, content, "assumed")
+    for field in sorted(set(assumed) - set(facts)):
+        notes.append(f"{field} {assumed[field]} is assumed: no config was seen that says it")
+    facts = assumed | (facts.get("text_config") or facts)
+    _refuse_unknown_layout(where, facts)
     layers = _whole(where, facts, "num_hidden_layers")
     heads = _whole(where, facts, "num_attention_heads")
     cache: LatentCache | HeadCache
@@ -111,13 +114,14 @@ def _parse(path: Path) -> ModelConfig:
             uncompressed = HeadCache(layers, heads, key, _whole(where, facts, "v_head_dim"))
         attention = "MLA"
     else:
-        kv_heads = _whole(where, facts, "num_key_value_heads", heads)
+        kv_heads = _kv_heads(where, facts, heads)
         if not facts.get("head_dim"):
             notes.append("the config gives no head_dim: hidden_size / heads is assumed")
         head_dim = _whole(
             where, facts, "head_dim", _whole(where, facts, "hidden_size", heads) // heads
         )
-        cache = HeadCache(layers, kv_heads, head_dim, head_dim)
+        value_dim = _whole(where, facts, "v_head_dim", head_dim)
+        cache = HeadCache(layers, kv_heads, head_dim, value_dim)
         attention = {1: "MQA", heads: "MHA"}.get(kv_heads, "GQA")
     scheme = _object(where, _object(where, facts, "quantization_config"), "kv_cache_scheme")
     if scheme:
@@ -142,14 +146,27 @@ def _parse(path: Path) -> ModelConfig:
     )
 
 
-HYBRID_TYPE = re.compile(r"linear|next|mamba|jamba|hymba|bamba|hybrid|nemotron_h")
+HYBRID_TYPE = re.compile(r"linear|next|mamba|jamba|hymba|bamba|hybrid|nemotron_h|rwkv|recurrent")
 HYBRID_FIELDS = (
+    "attention_chunk_size",
+    "attention_other_setting",
+    "attn_layer_indices",
+    "attn_layer_period",
+    "attn_type_list",
+    "block_configs",
+    "block_types",
+    "compress_ratios",
     "full_attention_interval",
+    "hybrid_layer_pattern",
     "hybrid_override_pattern",
+    "is_encoder_decoder",
     "layers_block_type",
     "linear_attn_config",
+    "num_kv_shared_layers",
     "sliding_window_pattern",
+    "sparse_attention_config",
 )
+"""Fields that only configs with more than one kind of layer, or of cache, have set."""
 
 
 def _refuse_unknown_layout(where: str, facts: dict[str, Any]) -> None:
@@ -162,6 +179,25 @@ def _refuse_unknown_layout(where: str, facts: dict[str, Any]) -> None:
     if reasons:
         found = f"a hybrid layout ({', '.join(reasons)})"
         raise InputError(where, found, "one kind of attention in every layer")
+    window = _whole(where, facts, "sliding_window", 0)
+    longest = _whole(where, facts, "max_position_embeddings", 0)
+    if window and facts.get("use_sliding_window") is not False and not 0 < longest <= window:
+        found = f"a sliding window of {window} tokens"
+        expected = "attention over the whole context: engines size the caches of windows apart"
+        raise InputError(f"{where}, sliding_window", found, expected)
+
+
+def _kv_heads(where: str, facts: dict[str, Any], heads: int) -> int:
+    """KV heads under the names that configs have for them.
+
+    As SGLang's ``get_total_num_kv_heads`` (``configs/model_config.py``) reads them.
+    """
+    if facts.get("multi_query") and not facts.get("new_decoder_architecture"):
+        return 1
+    for field in ("n_head_kv", "num_kv_heads", "multi_query_group_num"):
+        if facts.get(field) is not None and facts.get("num_key_value_heads") is None:
+            return _whole(where, facts, field)
+    return _whole(where, facts, "num_key_value_heads", heads)
 
 
 def _whole(where: str, facts: dict[str, Any], field: str, default: int | None = None) -> int:

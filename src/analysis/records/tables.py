@@ -3,7 +3,7 @@
 import csv
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import (
     Field,
@@ -13,10 +13,12 @@ from pydantic import (
     PositiveInt,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 
 from analysis import paths
 from analysis.errors import InputError
+from analysis.model.kv_cache import KvDtype
 from analysis.model.step_time import implied_step_ms, mean_context
 from analysis.records.checked import Record, check
 from analysis.records.inputs import read_text
@@ -132,22 +134,43 @@ class AcceptRow(Record):
 
 
 class PoolRow(Record):
-    """A KV pool that a real server printed."""
+    """A KV pool that a real server printed, and the layout that it ran with.
+
+    ``config`` names the config in ``data/models`` that gives the layout; ``layers`` and
+    ``indexer_bytes`` stand in for the config's where the server kept others. ``tokens`` are as
+    printed: under DCP SGLang prints those of one rank, vLLM those of all. Sizes are in GiB per
+    GPU, one of both cases or none: ``printed_gib``, or keys and values apart.
+    """
 
     engine: str
-    version: str
+    version: str = ""
     model: str
-    attn: str
-    tp: PositiveInt
-    dcp: PositiveInt
-    pp: PositiveInt
-    dp_attention: str
-    kv_dtype: str
+    config: str
+    layers: PositiveInt | None = None
+    tp: PositiveInt = 1
+    dcp: PositiveInt = 1
+    pp: PositiveInt = 1
+    dp_attention: bool = False
+    kv_dtype: KvDtype
+    indexer_bytes: NonNegativeInt | None = None
+    page_tokens: PositiveInt = 1
+    memory: str = ""
     tokens: PositiveInt
     printed_gib: PositiveFloat | None = None
-    gpu: str
+    printed_k_gib: PositiveFloat | None = None
+    printed_v_gib: PositiveFloat | None = None
+    gpu: str = ""
     source: str
+    line: str = ""
     note: str = ""
+
+    @model_validator(mode="after")
+    def _sizes_go_together(self) -> Self:
+        if (self.printed_k_gib is None) != (self.printed_v_gib is None):
+            raise ValueError("printed_k_gib and printed_v_gib, both or neither")
+        if self.printed_gib is not None and self.printed_k_gib is not None:
+            raise ValueError("printed_gib, or printed_k_gib and printed_v_gib, not all of them")
+        return self
 
 
 def read_table(path: Path, row: type[R]) -> list[R]:

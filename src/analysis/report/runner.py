@@ -28,8 +28,14 @@ from analysis.report import state
 from analysis.report.parameters import check, declared
 
 Say = Any
-NEEDS = {"server": ("runs", 1), "log": ("logs", 1), "before": ("runs", 2)}
-"""Parameters of chapters on measurements and logs: what a case has to refer to, and how many."""
+NEEDS = {
+    "server": ("runs", 1),
+    "log": ("logs", 1),
+    "before": ("runs", 2),
+    "pools": ("pools", 1),
+    "layout": ("kv_layouts", 1),
+}
+"""Parameters of chapters on data beside a case: what it has to refer to, and how many."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,7 @@ def _refers(folder: str, field: str, least: int) -> bool:
         return False
     references = facts.get("references")
     named = references.get(field) if isinstance(references, dict) else None
-    return isinstance(named, list) and len(named) >= least
+    return len([named] if isinstance(named, str) else named or []) >= least
 
 
 def build(tasks: list[Task], force: bool, jobs: int, say: Say) -> list[Path]:

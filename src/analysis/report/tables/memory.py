@@ -1,4 +1,4 @@
-"""Tables of the KV cache: cost per layout, what fits, and pools that servers printed."""
+"""Tables of the KV cache: cost per layout, and pools of the same model on other servers."""
 
 import pandas as pd
 
@@ -8,23 +8,6 @@ from analysis.findings.memory import Cell, Memory
 def layouts(found: Memory) -> pd.DataFrame:
     """Every layout and dtype of the model, and the counterfactuals."""
     return pd.DataFrame([_cell(cell) for cell in (*found.cells, *found.counterfactuals)])
-
-
-def fits(found: Memory) -> pd.DataFrame:
-    """Whether the wished context fits, under both readings of the free memory."""
-    return pd.DataFrame(
-        [
-            {
-                "layout": cell.layout,
-                "kv_dtype": cell.kv_dtype,
-                "wished_gb": cell.wished_gb,
-                "extra_gib": cell.extra_gib,
-                "fits_before": _word(found.fits_free_before_pool(cell)),
-                "fits_after": _word(found.fits_free_after_pool(cell)),
-            }
-            for cell in (*found.cells, *found.counterfactuals)
-        ]
-    )
 
 
 def per_gpu(found: Memory) -> pd.DataFrame:
@@ -44,25 +27,6 @@ def per_gpu(found: Memory) -> pd.DataFrame:
     )
 
 
-def printed_pools(found: Memory) -> pd.DataFrame:
-    """Printed pools of plain MLA models against the model."""
-    return pd.DataFrame(
-        [
-            {
-                "model": c.row.model,
-                "dcp": c.row.dcp,
-                "kv_dtype": c.row.kv_dtype,
-                "tokens": c.row.tokens,
-                "printed_gib": c.row.printed_gib,
-                "bytes_per_token": c.bytes_per_token,
-                "error_pct": c.error_pct,
-                "source": c.row.source,
-            }
-            for c in found.pool_checks
-        ]
-    )
-
-
 def same_model_pools(found: Memory) -> pd.DataFrame:
     """Pools that other servers printed for the same model at the same tensor parallelism."""
     return pd.DataFrame(
@@ -72,6 +36,7 @@ def same_model_pools(found: Memory) -> pd.DataFrame:
                 "dcp": row.dcp,
                 "kv_dtype": row.kv_dtype,
                 "tokens": row.tokens,
+                "note": row.note,
                 "source": row.source,
             }
             for row in found.same_pools
@@ -89,7 +54,3 @@ def _cell(cell: Cell) -> dict[str, object]:
         "max_gib": cell.max_gib,
         "pool_gib": cell.pool_gib,
     }
-
-
-def _word(fits: bool | None) -> str:
-    return {True: "yes", False: "no", None: "not known"}[fits]

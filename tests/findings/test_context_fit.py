@@ -168,3 +168,13 @@ def test_without_a_pool_only_the_need_is_said(alter) -> None:
         "pool."
     )
     assert {(r.pool_gib, r.missing_gib, r.fits_after) for r in found.readings} == {(None,) * 3}
+
+
+def test_the_table_of_requests_grows_with_the_limit_beside_the_pool(account: ContextFit) -> None:
+    """2,049 rows of 4 B a token: what `ReqToTokenPool` of SGLang 0.5.23 allocates."""
+    assert account.limit_tokens == 32_768
+    assert account.table_gib == pytest.approx((200_000 - 32_768) * 2_049 * 4 / GIB)
+    assert f"by {account.table_gib:.2f} GiB on each GPU" in account.fits_says
+    lower = context_fit.find(load_case("kimi-k26-sglang"), wished_tokens=16_384)
+    assert isinstance(lower, ContextFit)
+    assert (lower.table_gib, lower.table_says) == (None, "")

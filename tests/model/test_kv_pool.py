@@ -1,5 +1,6 @@
 """Pools by each engine's rule, against what servers printed."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from analysis.model.kv_cache import (
     bytes_per_token_per_gpu,
 )
 from analysis.model.kv_pool import (
+    SGLANG_REQUESTS,
     gib_rounding,
     llama_cpp_buffer_bytes,
     llama_cpp_cells,
@@ -20,6 +22,7 @@ from analysis.model.kv_pool import (
     sglang_allocation_line,
     sglang_pool_bytes,
     sglang_pool_tokens,
+    sglang_request_table_bytes,
     vllm_pool_tokens,
 )
 
@@ -203,3 +206,10 @@ def test_what_is_not_known_is_refused() -> None:
         sglang_pool_bytes(1, 2, 1.2)
     with pytest.raises(ValueError, match="'int4' is not one of"):
         vllm_pool_tokens(GIB, KIMI, "int4", Parallelism())
+
+
+@pytest.mark.parametrize("requests", [1, 48, SGLANG_REQUESTS])
+def test_the_table_of_requests_is_the_tensor_that_sglang_allocates(requests: int) -> None:
+    """``torch.zeros((size + 1, max_context_len), dtype=int32)`` of ``ReqToTokenPool``, 0.5.23."""
+    tensor = np.broadcast_to(np.zeros((), np.int32), (requests + 1, 8192))
+    assert sglang_request_table_bytes(8192, requests) == tensor.size * tensor.itemsize

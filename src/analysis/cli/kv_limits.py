@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.errors import InputError
-from analysis.model.context_limit import Engine, Way, allowed, ways
+from analysis.model.context_limit import Engine, allowed
+from analysis.model.context_ways import Way, ways
 from analysis.model.draft_cache import DraftCache
 from analysis.model.kv_cache import Parallelism
 from analysis.records.model_config import ModelConfig

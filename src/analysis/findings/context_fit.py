@@ -15,7 +15,11 @@ from analysis.model.context_limit import ENGINES, Allowed, allowed
 from analysis.model.context_ways import cell_bytes
 from analysis.model.draft_cache import DraftCache
 from analysis.model.kv_cache import GB, GIB, LatentCache, Parallelism, bytes_per_token_per_gpu
-from analysis.model.kv_pool import llama_cpp_cells
+from analysis.model.kv_pool import (
+    SGLANG_REQUESTS,
+    llama_cpp_cells,
+    sglang_request_table_bytes,
+)
 from analysis.records.case import Case
 from analysis.records.model_config import ModelConfig
 
@@ -168,7 +172,26 @@ class ContextFit:
                 if r.pool_tokens is not None
             ]
             text += f" Tokens that the same memory holds in fp8: {', '.join(held)}."
-        return text
+        return text + self.table_says
+
+    @property
+    def table_gib(self) -> float | None:
+        """What the wish adds on each GPU to SGLang's table of requests, GiB, beside the pool."""
+        limit = self.limit_tokens
+        if self.engine != "SGLang" or limit is None or self.wished_tokens <= limit:
+            return None
+        return sglang_request_table_bytes(self.wished_tokens - limit) / GIB
+
+    @property
+    def table_says(self) -> str:
+        """The same in a sentence."""
+        if self.table_gib is None:
+            return ""
+        return (
+            f" Beside the pool, {self.engine}'s table of requests grows with the limit: by "
+            f"{self.table_gib:.2f} GiB on each GPU for {SGLANG_REQUESTS:,} requests, which "
+            "--max-running-requests lowers."
+        )
 
     @property
     def change_factor(self) -> float:

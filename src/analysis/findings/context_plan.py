@@ -6,19 +6,15 @@ from typing import Literal
 
 from analysis.errors import InputError
 from analysis.findings.context_layout import UnitLayout, unit_layout, whole_option
-from analysis.model.context_limit import Allowed, Way, allowed, ways
+from analysis.model.context_limit import Allowed, allowed
+from analysis.model.context_ways import Way, ways
 from analysis.model.kv_cache import GIB, bytes_per_token_per_gpu
+from analysis.model.kv_pool import SGLANG_REQUESTS, llama_cpp_cells, sglang_request_table_bytes
 from analysis.records.case import Case
 from analysis.records.engine_flags import FLAGS
 from analysis.records.launch import Launch
 
 Verdict = Literal["fits", "does not fit", "undecided"]
-CELL_PAD = 256
-"""llama.cpp pads a context to a multiple of this (``src/llama-context.cpp``)."""
-TABLE_ROWS = 2048
-TABLE_BYTES = 4
-"""SGLang keeps an int32 for each token of the limit and each of at least 2,048 requests
-(``ReqToTokenPool``; ``resolve_max_num_reqs``: 2,048 to 4,096 unless ``--max-running-requests``)."""
 ON = ("1", "true", "True", "yes")
 
 
@@ -141,7 +137,7 @@ def _capability(launch: Launch, to: int, slots: int, case: Case) -> tuple[str, b
 def _memory(launch: Launch, to: int, slots: int, case: Case, layout: UnitLayout) -> Memory:
     engine, pool = launch.engine, case.facts.layout.pool_tokens
     cell = _cell(case, layout)
-    cells = -(-to // CELL_PAD) * CELL_PAD if engine == "llama.cpp" else to
+    cells = llama_cpp_cells(to) if engine == "llama.cpp" else to
     needed = None if cell is None else cells * cell / GIB
     needs = "" if needed is None else f"{needed:.2f} GiB of KV cache"
     where = " per GPU" if case.facts.layout.gpus else ""
@@ -262,10 +258,10 @@ def _request_table(launch: Launch, to: int) -> list[str]:
     now = launch.setting.tokens
     if launch.engine != "SGLang" or now is None or to <= now:
         return []
-    rows = whole_option(launch, "max_requests") or TABLE_ROWS
+    rows = whole_option(launch, "max_requests") or SGLANG_REQUESTS
     if launch.options.get("max_requests", "") is None:
         return []
-    grown = (to - now) * rows * TABLE_BYTES / GIB
+    grown = sglang_request_table_bytes(to - now, rows) / GIB
     return [
         f"{grown:.2f} GiB more is free beside the pool on each GPU: SGLang's table of {rows:,} "
         "requests has a row of the limit's length for each"

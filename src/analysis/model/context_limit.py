@@ -21,10 +21,7 @@ Each engine meets a limit that its memory or its model cannot hold in its own wa
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from analysis.model.context_ways import Way, ways
 from analysis.model.kv_cache import largest_request
-
-__all__ = ["ENGINES", "Allowed", "Engine", "Way", "allowed", "ways"]
 
 Engine = Literal["SGLang", "vLLM", "llama.cpp"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)

@@ -25,6 +25,9 @@ from analysis.model.kv_cache import (
     layers_per_stage,
 )
 
+SGLANG_REQUESTS = 2048
+"""Requests that SGLang makes room for, at least, unless ``--max-running-requests`` says fewer: 512
+pools of the limit's length, between 2,048 and 4,096 (``mem_cache/kv_cache_configurator.py``)."""
 LLAMA_CPP_CELLS = 256
 """llama.cpp pads a context to a multiple of it (``src/llama-context.cpp``)."""
 LLAMA_CPP_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "q8_0": 34 / 32, "q4_0": 18 / 32}
@@ -63,6 +66,16 @@ def sglang_allocated_bytes(tokens: int, cell_bytes: float, page_tokens: int = 1)
     ``cell_bytes`` is the target's alone, as a drafter has a line of its own.
     """
     return (tokens + page_tokens) * cell_bytes
+
+
+def sglang_request_table_bytes(limit_tokens: int, requests: int = SGLANG_REQUESTS) -> int:
+    """Bytes on each GPU of SGLang's table of requests, which lies beside the pool.
+
+    Four bytes for each token of the context limit, a row for each request that it may run, and one
+    row more (``ReqToTokenPool`` in ``mem_cache/memory_pool.py``, 0.5.23). It is allocated after the
+    pool was sized, so a higher limit takes it from what the memory fraction leaves free.
+    """
+    return 4 * (requests + 1) * limit_tokens
 
 
 def sglang_allocation_line(

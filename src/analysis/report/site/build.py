@@ -13,6 +13,7 @@ import nbformat
 from markupsafe import Markup
 from nbconvert import HTMLExporter
 
+from analysis.errors import InputError
 from analysis.report import cite
 from analysis.report.figure import MIME
 from analysis.report.site.maths import to_html
@@ -84,7 +85,9 @@ def _render(page: Page, pages: Sequence[Page], exporter: HTMLExporter) -> str:
     here = mine.index(page)
 
     def chapter_link(match: re.Match[str]) -> str:
-        wanted = next(other for other in mine if other.chapter == match[1])
+        wanted = next((other for other in mine if other.chapter == match[1]), None)
+        if wanted is None:
+            raise InputError(f"{page.chapter}, a link", match[1], f"a chapter of {page.case}")
         return f'href="{root}{address(wanted, pages)}{match[2] or ""}"'
 
     first = {other.case: other for other in reversed(pages)}

@@ -258,3 +258,8 @@ def test_bad_options_are_one_line(analysis, options: list[str], says: list[str])
     error = analysis(*KIMI, *options, "--json").error
     for words in says:
         assert words in error
+
+
+def test_ranks_that_do_not_divide_the_attention_heads_are_refused(analysis) -> None:
+    error = analysis("kv", "--model", "kimi-k2.6", "--tp", "7").error
+    assert "64 attention heads cannot be shared out over 7 ranks" in error

@@ -15,6 +15,7 @@ from analysis.model.kv_cache import (
     heads_per_rank,
     largest_request,
     pool_tokens,
+    refuse_uneven_heads,
 )
 
 KIMI = LatentCache(layers=61, kv_lora_rank=512, qk_rope_head_dim=64)
@@ -209,3 +210,10 @@ def test_ranks_that_no_engine_has_are_refused(values: dict, says: str) -> None:
 def test_layouts_that_no_engine_has_are_refused(cache, dtype, ranks, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         bytes_per_token_per_gpu(cache, dtype, ranks)
+
+
+def test_attention_heads_are_shared_out_evenly_or_refused() -> None:
+    with pytest.raises(ValueError, match="64 attention heads cannot be shared out over 7 ranks"):
+        refuse_uneven_heads(64, Parallelism(7))
+    refuse_uneven_heads(64, Parallelism(8))
+    refuse_uneven_heads(64, Parallelism(7, dp_attention=True))

@@ -15,6 +15,7 @@ from analysis.model.kv_cache import (
     LatentCache,
     Parallelism,
     bytes_per_token_per_gpu,
+    refuse_uneven_heads,
 )
 from analysis.model.kv_pool import (
     sglang_allocation_line,
@@ -106,6 +107,7 @@ def kv(
     try:
         ranks = Parallelism(tp, dcp, dp_attention, pp)
         cell = bytes_per_token_per_gpu(model.cache, dtype, ranks)
+        refuse_uneven_heads(model.attention_heads, ranks)
         served = model
         if engine == "vllm":
             served, drafter = _merged(model, drafter), NO_DRAFT

@@ -124,6 +124,18 @@ def layer_bytes(cache: LatentCache | HeadCache, kv_dtype: str, parallelism: Para
     return heads * (cache.key_dim + cache.value_dim) * _element_bytes(kv_dtype)
 
 
+def refuse_uneven_heads(attention_heads: int, parallelism: Parallelism) -> None:
+    """Raise ``ValueError`` where attention heads cannot be shared out evenly over the ranks.
+
+    MLA's cache does not depend on it, but neither engine starts: vLLM checks it in
+    ``config/model.py``, SGLang where the layers are made. Under DP attention heads stay whole.
+    """
+    if not parallelism.dp_attention and attention_heads % parallelism.tp:
+        raise ValueError(
+            f"{attention_heads} attention heads cannot be shared out over {parallelism.tp} ranks"
+        )
+
+
 def heads_per_rank(kv_heads: int, parallelism: Parallelism) -> int:
     """KV heads on one rank: shared out under TP, whole under DP attention.
 

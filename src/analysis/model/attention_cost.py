@@ -18,6 +18,7 @@ from analysis.model.kv_cache import (
     LatentCache,
     Parallelism,
     bytes_per_token_per_gpu,
+    heads_per_rank,
     layers_per_stage,
     refuse_uneven_heads,
 )
@@ -27,10 +28,12 @@ from analysis.model.kv_cache import (
 class AttentionCost:
     """Bytes and FLOP per context token on one GPU; FLOP are of one query, all its layers.
 
-    ``heads`` are the query heads that meet each token which the GPU holds.
+    ``heads`` are the query heads that meet each token which the GPU holds, ``sharing`` those
+    among them that use the same bytes: all in MLA, those of one KV head in GQA.
     """
 
     heads: int
+    sharing: int
     bytes_per_token: float
     flop_per_query: float
 
@@ -50,7 +53,7 @@ def attention_cost(
 
     Tensor parallelism shares the query heads out. Decode context parallelism divides the tokens
     but gathers the heads of its group (SGLang and vLLM alike), so that each of fewer tokens meets
-    more heads: it divides bytes, not FLOP. Under DP attention a rank has all heads of its own requests.
+    more heads: it divides bytes, not FLOP. Under DP attention a rank has all heads of its requests.
 
     Raises ``ValueError`` as ``bytes_per_token_per_gpu`` does, for query heads that cannot be
     shared out, and for sparse attention, whose step does not read every token.
@@ -61,7 +64,9 @@ def attention_cost(
     cell = bytes_per_token_per_gpu(cache, kv_dtype, parallelism)
     own = attention_heads if parallelism.dp_attention else attention_heads // parallelism.tp
     flop = own * layers_per_stage(cache.layers, parallelism) * _flop_of_a_head(cache)
-    return AttentionCost(own * parallelism.dcp, cell, flop)
+    heads = own * parallelism.dcp
+    copies = 1 if isinstance(cache, LatentCache) else heads_per_rank(cache.kv_heads, parallelism)
+    return AttentionCost(heads, heads // copies, cell, flop)
 
 
 def _flop_of_a_head(cache: LatentCache | HeadCache) -> int:

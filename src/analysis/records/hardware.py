@@ -21,9 +21,14 @@ class Gpu(Record):
     note: str = ""
 
 
+def all_gpus() -> list[Gpu]:
+    """Every GPU of ``data/hardware/gpus.csv``."""
+    return read_table(paths.HARDWARE, Gpu)
+
+
 def find_gpu(name: str) -> Gpu:
     """The GPU of that name in ``data/hardware/gpus.csv``."""
-    gpus = read_table(paths.HARDWARE, Gpu)
+    gpus = all_gpus()
     for gpu in gpus:
         if gpu.gpu.lower() == name.lower():
             return gpu

@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,15 @@ def load_model(name_or_path: str) -> ModelConfig:
     if path.suffix == ".json" or path.is_file():
         return _parse(path)
     return _parse(_find(name_or_path))
+
+
+def all_models() -> list[ModelConfig]:
+    """Every model of ``data/models`` with one kind of attention in all layers, by file name."""
+    found = []
+    for path in sorted(paths.MODELS.glob("*.json")):
+        with suppress(InputError):  # a hybrid, whose layout is refused by design
+            found.append(_parse(path))
+    return found
 
 
 def _find(name: str) -> Path:

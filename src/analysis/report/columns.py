@@ -178,6 +178,21 @@ LABELS: dict[str, tuple[str, str]] = {
     "way": ("way", "{}"),
     "weighted_tok_per_s": ("tok/s by the weighted quadratic", "{:.2f}"),
     "which": ("whose", "{}"),
+    "bf16_tflops": ("bf16 peak (TFLOP/s)", "{:,.0f}"),
+    "compute_bound_from": ("arithmetic is the limit from (tokens/step)", "{:.0f}"),
+    "flop_per_byte": ("FLOP/B of one token of a step", "{:.1f}"),
+    "flop_per_query": ("FLOP per context token, GPU and token of a step", "{:,.0f}"),
+    "gb_per_s": ("cache read once (GB/s and GPU)", "{:.3g}"),
+    "gflop_per_s": ("arithmetic (GFLOP/s and GPU)", "{:,.1f}"),
+    "gpu": ("GPU", "{}"),
+    "heads": ("query heads per GPU", "{:.0f}"),
+    "memory_ns": ("limit by memory (ns/token)", "{:.1f}"),
+    "over_roofline": ("slope / roofline", "{:.3g}"),
+    "queries": ("tokens that a step computes", "{:.0f}"),
+    "roofline_ns": ("roofline at this width (ns/token)", "{:.1f}"),
+    "roofline_us": ("roofline (us/token)", "{:.4f}"),
+    "tb_per_s": ("memory bandwidth (TB/s)", "{:.3g}"),
+    "times": ("times", "{:,.3g}"),
 }
 """Column name to heading and format. A column without an entry is an error, not a guess."""
 

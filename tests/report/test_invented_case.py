@@ -177,6 +177,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     },
     # 10 us a token, against 5,120 B at 1.792 TB/s
     "15-roofline": {"main.slope_us": 10, "slope_over_memory": 10 / (5120 / 1.792e6)},
+    "16-levers": {"context_tokens": 3000, "commit_length": 3, "axis_words": "mean context"},
 }
 PROSE = {
     "00-summary": [
@@ -207,6 +208,13 @@ PROSE = {
         # 467.8 TFLOP/s over 1.792 TB/s, and 4 query heads on each KV head in bf16
         "from 66 tokens a step on. A step here computes 5 to 7, so memory sets it",
         "has 8 of them on each GPU",
+    ],
+    "16-levers": [
+        # 49.5 ms over 19.5; plain decoding at 80 to 100 tok/s against 3 tokens in 49.5 ms
+        "slope vanishes 2.54 times (2.54 to 2.54); drafter 2 times as good 2.00 times; "
+        "speculation off 1.48 times (1.32 to 1.65)",
+        "Below 1,950 (1,950 to 1,950) tokens",
+        "break-even at 3,000 tokens is a commit of 4.4 (4.0 to 5.0)",
     ],
 }
 

@@ -14,6 +14,7 @@ COMMANDS = {
     "cite": "snippets to cite a figure",
     "fit": "fit a step-time line to two columns of a table",
     "kv": "KV cache bytes per token and GPU, and what fits",
+    "levers": "rank what would make a server faster, at a context",
     "measure": "measure a server: the embedded one, or yours",
     "plan-context": "plan another context limit for a unit or script",
     "promote": "copy a finished run into data/runs",

@@ -187,7 +187,7 @@ def find(case: Case) -> StepTimes | Missing:
         series=series,
         compared=compared,
         pooled=_pooled(case),
-        neighbour_slope_us=_neighbour_slope(case, series[0]),
+        neighbour_slope_us=neighbour_slope_us(case, series[0]),
         thread_blocks=heads_per_rank,
         occupancy_limit=ceiling,
         block_tokens=_most_committed(case),
@@ -239,7 +239,7 @@ def pooled(found: StepTimes | Missing) -> StepTimes | Missing:
     return Missing("No speculative series of this case has merely derived commit lengths.")
 
 
-def _neighbour_slope(case: Case, main: SeriesFit) -> float | None:
+def neighbour_slope_us(case: Case, main: SeriesFit) -> float | None:
     """The slope of a neighbouring case with less, on speculation if it has that."""
     for other in case.compared:
         slopes = [p.slope_us for p in _pooled(other)] or [

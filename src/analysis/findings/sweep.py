@@ -7,7 +7,7 @@ from analysis.findings.identity import Identity
 from analysis.findings.missing import Missing
 from analysis.model.speculation import break_even_commit
 from analysis.records.case import Case
-from analysis.records.tables import StepKind, SweepRow
+from analysis.records.tables import PlainRow, StepKind, SweepRow
 
 
 @dataclass(frozen=True)
@@ -169,10 +169,15 @@ def plain_token_ms(case: Case) -> tuple[float, float] | None:
     Where a row gives no time per output token, 1000 / tok_per_s stands, which still holds the
     time to first token and so is an upper bound.
     """
-    engine = case.facts.engine.name.lower()
-    rows = [r for r in case.plain if r.batch == 1 and engine in r.system.lower()]
-    times = [row.tpot_ms or 1000 / row.tok_per_s for row in rows if row.spec == "none"]
+    times = [row.tpot_ms or 1000 / row.tok_per_s for row in plain_rows(case)]
     return (min(times), max(times)) if times else None
+
+
+def plain_rows(case: Case) -> list[PlainRow]:
+    """Published rows of this engine at batch 1 without speculation."""
+    engine = case.facts.engine.name.lower()
+    alone = [row for row in case.plain if row.batch == 1 and row.spec == "none"]
+    return [row for row in alone if engine in row.system.lower()]
 
 
 def _break_even(step_ms: float | None, plain_ms: float | None) -> float | None:

@@ -193,6 +193,20 @@ LABELS: dict[str, tuple[str, str]] = {
     "roofline_us": ("roofline (us/token)", "{:.4f}"),
     "tb_per_s": ("memory bandwidth (TB/s)", "{:.3g}"),
     "times": ("times", "{:,.3g}"),
+    "basis": ("basis", "{}"),
+    "better_above": ("better above", "{}"),
+    "better_below": ("better below", "{}"),
+    "bounds": ("what the bounds are", "{}"),
+    "gain_bounds": ("bounds", "{:.2f}"),
+    "gain_here": ("times as many tok/s here", "{:.2f}"),
+    "gain_long": ("at the longest context", "{:.2f}"),
+    "gain_pair": ("both, times as many tok/s", "{:.2f}"),
+    "gain_product": ("product of each alone", "{:.2f}"),
+    "gain_short": ("at the shortest context", "{:.2f}"),
+    "lever_note": ("what it rests on", "{}"),
+    "pair": ("two levers", "{}"),
+    "turn_ci95": ("95 % confidence (tokens)", "{:,.0f}"),
+    "turn_inside": ("within the contexts measured", "{}"),
 }
 """Column name to heading and format. A column without an entry is an error, not a guess."""
 

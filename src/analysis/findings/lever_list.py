@@ -164,6 +164,7 @@ def kernels(case: Case, main: SeriesFit, line: LineFit) -> Iterator[Lever]:
             )
             name = "the target's share of the slope vanishes"
             yield _change(name, "slope", "assumed", line, Change(slope=share), note)
+        note = "a kernel twice as fast over the prefix, for target and drafter alike"
         yield _change("slope halved", "slope", "assumed", line, Change(slope=0.5), note)
         beside = neighbour_slope_us(case, main)
         if beside is not None:

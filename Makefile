@@ -13,11 +13,12 @@ ENGINE_READY := $(VENV)/engine.ready
 ENGINES := .engines
 
 .PHONY: help report measure engines engines-vllm engines-sglang test setup lint unit notebooks lock checksums \
-  environment benchmark clean
+  environment benchmark clean check
 
 help:
 	@echo 'make report      run every stale notebook, rebuild figures, values and build/report/index.html'
 	@echo '                 RUN=FOLDER: the same chapters on a run that you measured, in build/cases/'
+	@echo 'make check       after an edit: lint, types, layers, and the tests that the change can break'
 	@echo 'make test        lint, types, layers, unit tests, nbval, report and browser checks'
 	@echo 'make measure     run two experiments on the embedded server, into runs/'
 	@echo 'make engines     vLLM and SGLang for CPUs, each in an environment of its own (3.5 GB each)'
@@ -75,6 +76,9 @@ $(ENGINES)/%/ready: engines/requirements/%.lock
 	@$(ENGINES)/$*/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes --requirement $< \
 	  || { echo 'error: not installed; torch+cpu is in no package index but that of PyTorch itself: see engines/README.md'; exit 2; }
 	@touch $@
+
+check: lint
+	@$(BIN)/python tests/check.py
 
 test: lint unit notebooks
 

@@ -4,6 +4,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -20,9 +21,34 @@ from analysis.cli.main import run
 from analysis.records.case import committed_cases, load_case
 from analysis.report.parameters import declared
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""Of a shell's background job it may be ignored, and children inherit that."""
+
+SLOW = {"built": "", "browser": "browser", "report": "browser"} | dict.fromkeys(
+    ("speculating", "two_slots", "start"), "live"
+)
+"""Fixtures that make a test slow, and the worker on which their tests run one after another."""
+
 COPIED = ("data", "figures", "notebooks", "requirements", "src")
 START = "from analysis.cli.main import run; run()"
 SECRET = "not-to-be-published-5c1f"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is slow. What shares a server, a browser or a module's fixture has one worker."""
+    for item in items:
+        if not isinstance(item, pytest.Function):
+            continue
+        slow = SLOW.keys() & set(item.fixturenames)
+        if slow:
+            item.add_marker(pytest.mark.slow)
+        fixtures = item._fixtureinfo.name2fixturedefs.values()
+        of_module = any(defined[-1].scope == "module" for defined in fixtures)
+        group = max(SLOW[name] for name in slow) if slow else ""
+        group = group or (item.module.__name__ if of_module else "")
+        if group and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from tests import fake_engine
 from tests.conftest import Ended
 
 from analysis import paths
+from analysis.engines import cpu_servers
 from analysis.experiments import kv_layout
 
 Analysis = Callable[..., Ended]
@@ -24,6 +25,7 @@ def fake(tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
     root = tmp_path / "engines"
     monkeypatch.setattr(paths, "ENGINE_ENVIRONMENTS", root)
     monkeypatch.setattr(kv_layout, "refuse_small_machine", lambda engine: None)
+    monkeypatch.setattr(cpu_servers, "PAUSE_S", 0.05)
     return {
         key: fake_engine.environment(root, key, "9.9", paths.KV_LAYOUTS / key, out / key)
         for key in ("vllm", "sglang")

@@ -15,13 +15,13 @@ def sidecar(figure: str) -> dict:
     return json.loads((paths.FIGURES / f"{figure}.json").read_text())
 
 
+@pytest.mark.slow  # after a change it takes a new report
 def test_every_committed_figure_is_up_to_date(analysis) -> None:
     assert analysis("status", "--json").json == {"figures": COUNT, "stale": {}}
     ended = analysis("status")
     assert (ended.code, ended.out) == (0, f"{COUNT} of {COUNT} figures are up to date\n")
 
 
-@pytest.mark.slow
 def test_status_names_the_changed_input_module_lock_and_file(tree) -> None:
     assert tree.run("status", "--json").json["stale"] == {}
     table = "data/cases/kimi-k26-sglang/two_point.csv"

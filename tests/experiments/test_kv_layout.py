@@ -36,6 +36,7 @@ def fake(tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
     root = tmp_path / "engines"
     monkeypatch.setattr(paths, "ENGINE_ENVIRONMENTS", root)
     monkeypatch.setattr(kv_layout, "refuse_small_machine", lambda engine: None)
+    monkeypatch.setattr(cpu_servers, "PAUSE_S", 0.05)
     return {
         one.key: fake_engine.environment(
             root, one.key, "9.9", paths.KV_LAYOUTS / one.key, out / one.key

@@ -15,6 +15,7 @@ REPEATS = 5
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("live")
 def test_a_longer_context_makes_a_longer_step(tmp_path: Path) -> None:
     """The fastest steps are compared: other load on the machine only makes a step longer."""
     lengths = {"prompt_tokens": (SHORT, LONG), "repeats": REPEATS}

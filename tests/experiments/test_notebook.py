@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from analysis import paths
 from analysis.engines.embedded import Embedded
 from analysis.records.run import load_run
@@ -16,7 +14,6 @@ NOTEBOOK = paths.NOTEBOOKS / "07-measure-context-sweep.ipynb"
 LENGTHS = (60, 120, 240)
 
 
-@pytest.mark.slow
 def test_papermill_measures_the_server_that_it_is_given(
     two_slots: Embedded, tmp_path: Path
 ) -> None:

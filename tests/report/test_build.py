@@ -16,8 +16,6 @@ from tests.conftest import chapters
 
 from analysis.records.case import load_case
 
-pytestmark = pytest.mark.slow
-
 HEAVY = ("papermill", "nbconvert", "nbformat", "pandas", "matplotlib", "seaborn", "numpy", "scipy")
 LIST_MODULES = f"""
 import sys

@@ -207,7 +207,6 @@ def test_every_figure_of_a_notebooks_own_case_is_shown_by_its_committed_output()
     )
 
 
-@pytest.mark.slow
 def test_every_other_figure_is_shown_by_one_notebook_output(built) -> None:
     cases = [path.name for path in (built.root / "figures").iterdir() if path.is_dir()]
     assert len(cases) >= 3

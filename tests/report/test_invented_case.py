@@ -19,8 +19,6 @@ import pytest
 
 from analysis import paths
 
-pytestmark = pytest.mark.slow
-
 NAME = "toy-server"
 MODEL = {
     "num_hidden_layers": 10,
@@ -290,7 +288,7 @@ papermill.execute_notebook(
 
 
 @pytest.fixture(scope="module")
-def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def by_hand(built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Notebooks run by hand with Papermill; in this folder each has one with its results."""
     folder = tmp_path_factory.mktemp("by-hand")
     case = write_case(folder / NAME, whole=True)

@@ -11,8 +11,6 @@ from tests.conftest import chapters
 
 from analysis.report.figure import MIME
 
-pytestmark = pytest.mark.slow
-
 EMPTY = {"br", "col", "hr", "img", "input", "link", "meta", "wbr"}
 
 

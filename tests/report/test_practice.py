@@ -305,6 +305,7 @@ def test_other_parameters_make_a_run_stale(tmp_path: Path) -> None:
 # --- outputs
 
 
+@pytest.mark.slow  # it reads the report on every case
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_committed_notebook_keeps_the_outputs_and_counts_of_every_cell(path: Path) -> None:
     cells = [c for c in json.loads(path.read_text())["cells"] if c["cell_type"] == "code"]

@@ -12,8 +12,6 @@ import nbformat
 import pytest
 from tests.invented_run import write_run
 
-pytestmark = pytest.mark.slow
-
 NAME = "my-run"
 
 

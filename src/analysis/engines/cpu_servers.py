@@ -163,13 +163,13 @@ def metrics_page(
         if server.guard.poll() is not None:
             found = f"exit code {server.guard.returncode} ({_reason(server)})"
             raise InputError(f"{server.engine.name}", found, "a server that starts")
+        say(spent, server.last_line())
         try:
             answer = httpx.get(f"{server.url}/metrics", trust_env=False, timeout=10)
             if answer.is_success and ready(answer.text):
                 return answer.text
         except httpx.TransportError:
             pass
-        say(spent, server.last_line())
         time.sleep(PAUSE_S)
     found = f"none after {bound_s:g} s; last it said: {server.last_line()[:120] or 'nothing'}"
     raise InputError(f"{server.engine.name}, its pool", found, "a server that starts in time")
